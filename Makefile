@@ -88,7 +88,8 @@ $(STAMP): pyproject.toml constraints.txt
 	fi
 	echo "installing into $(VENV)" >&2
 	touch $(UNFINISHED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt setuptools
+	# An older pip makes a script that imports `re` first: more of an early interrupt would be a traceback.
+	$(BIN)/python -m pip install --quiet -c constraints.txt pip setuptools
 	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev,docs,spark]'
 	pwd > $(STAMP)
 	rm $(UNFINISHED)

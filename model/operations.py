@@ -189,13 +189,14 @@ class GetMessage:
     """Read queue `queue` from its minimum plus `shift` on; -1 is before the minimum.
 
     `queue` -1 is a queue without any put. `tags` are the wanted tags, separated by `||`; without tags every message is
-    wanted.
+    wanted. `where` is an expression over properties (`properties.CLAUSES`) and goes without tags.
     """
 
     queue: int = 0
     shift: int = 0
     max_msg_nums: int = 32
     tags: str = ""
+    where: str = ""
     op: Literal["get_message"] = "get_message"
 
 

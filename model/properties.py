@@ -11,14 +11,42 @@
 6. A reader up to RocketMQ 4.9.0 ignores the 01 at the end of a segment, and then each segment with further 01. A batch
    of 4.8.0 or 4.9.0 joins the last pair of a member and the first one of the batch to such a segment.
 
-Source: docs/format.md, "Properties" and "Trailer"; docs/statuses.md, "What a put changes about a message".
+Filters by properties:
+
+6. A condition is true, false, unknown, or cannot be evaluated. A message passes only if it is true.
+7. A comparison with a property that the message lacks is unknown. So is a sign before a property.
+8. A property is text. A comparison with a whole number needs text that is a whole number of the size of that number, 32
+   or 64 bits. A comparison with another number, or of two properties, needs text that is a number. Other text cannot be
+   evaluated.
+9. Compared with TRUE, text is true if it is `true` in any spelling of its letters. A property alone is false.
+10. AND is false as soon as a part is false, and OR is true as soon as a part is true. Later parts are not evaluated
+    then. Otherwise a part that is unknown makes the whole unknown.
+
+`CLAUSES` has the conditions that operations may use, each with its meaning. An expression has one clause in
+parentheses, or several that are all joined by AND or all by OR. NOT may precede each.
+
+Source: docs/format.md, "Properties" and "Trailer"; docs/statuses.md, "What a put changes about a message";
+docs/departures.md; `ComparisonExpression`, `LogicExpression`.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-__all__ = ["changed", "joined", "property_of", "separators_inside", "stored_bytes", "text_of", "without"]
+__all__ = [
+    "CLAUSES",
+    "PROPERTY_NAMES",
+    "BadExpression",
+    "changed",
+    "joined",
+    "passes",
+    "property_of",
+    "separators_inside",
+    "stored_bytes",
+    "text_of",
+    "without",
+]
 
 PAIR_SEPARATOR = "\x02"
 NAME_SEPARATOR = "\x01"
@@ -101,3 +129,130 @@ def _pairs_without_joined(text: str) -> Mapping[str, str]:
 
 def _written(pairs: Mapping[str, str]) -> str:
     return PAIR_SEPARATOR.join(f"{name}{NAME_SEPARATOR}{value}" for name, value in pairs.items())
+
+
+# ---- filters ---------------------------------------------------------------------------------------------------------
+
+PROPERTY_NAMES = ("size", "limit", "color", "paid")
+"""The properties that clauses read."""
+
+_Text = str | None
+_Truth = bool | None
+_Clause = Callable[[Mapping[str, _Text]], _Truth]
+
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+
+
+class BadExpression(ValueError):
+    """Raise this for an expression that is not made of clauses."""
+
+
+class _NotEvaluated(Exception):
+    """End the evaluation of an expression."""
+
+
+def _whole(text: str, limit: int) -> int:
+    if re.fullmatch("[+-]?[0-9]+", text, re.ASCII) is None or not -limit - 1 <= int(text) <= limit:
+        raise _NotEvaluated
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise _NotEvaluated from None
+
+
+def _size(holds: Callable[[int], bool], limit: int = _INT_MAX) -> _Clause:
+    """Return a condition over the property `size` as a whole number."""
+
+    def clause(of: Mapping[str, _Text]) -> _Truth:
+        text = of["size"]
+        return None if text is None else holds(_whole(text, limit))
+
+    return clause
+
+
+def _decimal(holds: Callable[[float], bool]) -> _Clause:
+    """Return a condition over the property `size` as a number."""
+
+    def clause(of: Mapping[str, _Text]) -> _Truth:
+        text = of["size"]
+        return None if text is None else holds(_number(text))
+
+    return clause
+
+
+def _color(holds: Callable[[str], bool]) -> _Clause:
+    """Return a condition over the property `color` as text."""
+
+    def clause(of: Mapping[str, _Text]) -> _Truth:
+        text = of["color"]
+        return None if text is None else holds(text)
+
+    return clause
+
+
+def _is_within_limit(of: Mapping[str, _Text]) -> _Truth:
+    size, limit = of["size"], of["limit"]
+    return None if size is None or limit is None else _number(size) <= _number(limit)
+
+
+CLAUSES: Mapping[str, _Clause] = MappingProxyType(
+    {
+        "size > 3": _size(lambda size: size > 3),
+        "size >= 5": _size(lambda size: size >= 5),
+        "5 > size": _size(lambda size: size < 5),
+        "size = 5": _size(lambda size: size == 5),
+        "size <> 5": _size(lambda size: size != 5),
+        "size < 3000000000": _size(lambda size: size < 3_000_000_000, _LONG_MAX),
+        "size <= 3.5": _decimal(lambda size: size <= 3.5),
+        "size = 5.0": _decimal(lambda size: size == 5),
+        "size BETWEEN 3 AND 5": _size(lambda size: 3 <= size <= 5),
+        "size NOT BETWEEN 3 AND 5": _size(lambda size: not 3 <= size <= 5),
+        "size BETWEEN -1.5 AND 3.5": _decimal(lambda size: -1.5 <= size <= 3.5),
+        "size <= limit": _is_within_limit,
+        "-size < 1": lambda of: None,
+        "color = 'red'": _color(lambda color: color == "red"),
+        "color <> 'red'": _color(lambda color: color != "red"),
+        "color IN ('red', 'it''s')": _color(lambda color: color in ("red", "it's")),
+        "color NOT IN ('blue', 'red')": _color(lambda color: color not in ("blue", "red")),
+        "color IS NULL": lambda of: of["color"] is None,
+        "color IS NOT NULL": lambda of: of["color"] is not None,
+        "5 = 5": lambda of: True,
+        "5 <> 5": lambda of: False,
+        "TRUE = FALSE": lambda of: False,
+        "paid = TRUE": lambda of: None if of["paid"] is None else of["paid"].lower() == "true",
+        "paid = FALSE": lambda of: None if of["paid"] is None else of["paid"].lower() != "true",
+        "paid": lambda of: None if of["paid"] is None else False,
+    }
+)
+"""Conditions as the store reads them, and their meaning for the values of `PROPERTY_NAMES`."""
+
+_PART = re.compile(r"(?:^| (AND|OR) )(NOT )?\((" + "|".join(map(re.escape, CLAUSES)) + r")\)")
+
+
+def passes(expression: str, value_of: Callable[[str], str | None]) -> bool:
+    """Return whether a message passes an expression.
+
+    `value_of` returns its property of a name. Raises BadExpression.
+    """
+    parts = list(_PART.finditer(expression))
+    joints = {part[1] for part in parts[1:]}
+    if not parts or len(joints) > 1 or "".join(part[0] for part in parts) != expression:
+        raise BadExpression(expression)
+    values = {name: value_of(name) for name in PROPERTY_NAMES}
+    decides = "OR" in joints
+    result: _Truth = not decides
+    try:
+        for part in parts:
+            truth = CLAUSES[part[3]](values)
+            if part[2] and truth is not None:
+                truth = not truth
+            if truth is decides:
+                return decides
+            result = None if truth is None else result
+    except _NotEvaluated:
+        return False
+    return result is True

@@ -10,7 +10,8 @@ Contracts 8 and 17.
    or when it has looked at as many units as it may. It goes on at the first unit that it did not look at.
 4. A batch is full when it has as many messages as requested, or when one more would exceed the limits. The limits are
    lower for messages that are no longer in memory. The first message always fits.
-5. A filter of tags compares only the lower 32 bits of tags codes, so a tag with an equal hash passes.
+5. A filter of tags compares only the lower 32 bits of tags codes, so a tag with an equal hash passes. A filter by
+   properties reads the properties of each record (`properties`).
 6. Only readable records are returned. After a failed sync a pull ends where the flushed part ends, while the maximum
    stays, and no pull moves a reader past a record that it has not received.
 7. The offset of a time is the first unit that is not older, or the maximum if all are older. Where times go back, any
@@ -23,9 +24,11 @@ Source: docs/statuses.md, "get from a queue" (`DefaultMessageStore.getMessage`).
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tornpage.model.commitlog import GetStatus
+from tornpage.model.properties import passes, property_of
 from tornpage.model.queues import Unit, bounds_of, empty_queues, java_hash, queue_of
 from tornpage.model.state import CommitLog, Layout, Record
 
@@ -64,10 +67,11 @@ def get_message(
     offset: int,
     max_msg_nums: int = 32,
     tags: Collection[str] | None = None,
+    where: str = "",
 ) -> Pulled:
     """Pull up to `max_msg_nums` messages of a queue from a queue offset on.
 
-    `tags` of None wants every message.
+    `tags` of None wants every message. So does an empty expression `where` over properties.
     """
     bounds = bounds_of(log, layout, (topic, queue_id))
     if bounds is None:
@@ -81,7 +85,8 @@ def get_message(
         return Pulled(GetStatus.OFFSET_OVERFLOW_BADLY, _corrected(offset, most, layout), least, most)
     if max_msg_nums <= 0:
         return Pulled(GetStatus.NO_MATCHED_MESSAGE, offset, least, most)
-    return _pulled(log, layout, queue_of(log, layout, (topic, queue_id)), offset - least, max_msg_nums, tags)
+    units = queue_of(log, layout, (topic, queue_id))
+    return _pulled(log, layout, units, offset - least, max_msg_nums, tags, where)
 
 
 def legal_answers(
@@ -92,12 +97,13 @@ def legal_answers(
     offset: int,
     max_msg_nums: int = 32,
     tags: Collection[str] | None = None,
+    where: str = "",
 ) -> tuple[Pulled, ...]:
     """Return every legal answer to a pull.
 
     There are two for a queue that may be known but is empty, otherwise one.
     """
-    pulled = get_message(log, layout, topic, queue_id, offset, max_msg_nums, tags)
+    pulled = get_message(log, layout, topic, queue_id, offset, max_msg_nums, tags, where)
     if pulled.max_offset == 0 and (topic, queue_id) in empty_queues(log, layout):
         return pulled, pulled._replace(status=GetStatus.NO_MESSAGE_IN_QUEUE)
     return (pulled,)
@@ -114,6 +120,7 @@ def _pulled(
     first: int,
     max_msg_nums: int,
     tags: Collection[str] | None,
+    where: str,
 ) -> Pulled:
     """Pull from the unit at index `first` on."""
     hashes = None if tags is None else {java_hash(tag) % 2**32 for tag in tags}
@@ -129,10 +136,14 @@ def _pulled(
         if _is_full(records, record, layout, max_msg_nums, is_far):
             break
         next_begin_offset = number + 1
-        if hashes is None or code % 2**32 in hashes:
+        if (hashes is None or code % 2**32 in hashes) and (not where or _passes(where, record)):
             records.append(record)
     status = GetStatus.FOUND if records else nothing
     return Pulled(status, next_begin_offset, least, most, tuple(records), is_far)
+
+
+def _passes(where: str, record: Record) -> bool:
+    return passes(where, partial(property_of, record.message.properties))
 
 
 def _is_full(records: Sequence[Record], record: Record, layout: Layout, max_msg_nums: int, is_far: bool) -> bool:

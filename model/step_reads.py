@@ -115,7 +115,9 @@ def get_message(state: State, operation: GetMessage, layout: Layout) -> Outcomes
     queue = queue_named(state, layout, operation.queue)
     first, _ = bounds_of(state.log, layout, queue) or (0, 0)
     tags = operation.tags.split("||") if operation.tags else None
-    legal = reading.legal_answers(state.log, layout, *queue, first + operation.shift, operation.max_msg_nums, tags)
+    legal = reading.legal_answers(
+        state.log, layout, *queue, first + operation.shift, operation.max_msg_nums, tags, operation.where
+    )
     for pulled in legal:
         yield state, Answer(pulled=pull_answer(pulled), note=pulled)
 

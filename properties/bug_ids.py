@@ -11,7 +11,7 @@ from importlib.resources import files
 
 __all__ = ["UnknownBug", "nearest_bugs", "planted_ids", "require_bugs"]
 
-_BUG_ID = re.compile(r'^    PlantedBug\(\s*"([^"]+)"', re.MULTILINE)
+_BUG_ID = re.compile(r'^    (?:PlantedBug|_bug)\(\s*"([^"]+)"', re.MULTILINE)
 
 
 class UnknownBug(ValueError):

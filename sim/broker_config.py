@@ -116,16 +116,19 @@ def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:
 
 
 def settings_of(
-    flush: FlushPolicy, allocation: AllocationPolicy, pool: Pool | None, *, file_bytes: int
+    flush: FlushPolicy, allocation: AllocationPolicy, pool: Pool | None, *, file_bytes: int, waits: bool = False
 ) -> dict[str, str]:
     """Return the settings of policies, the inverse of `policies_of`.
+
+    With `waits` a put waits for the acknowledgement of a slave.
 
     Settings that the policies do not use are left out, and so are file size and `syncFlushTimeout` if they are the
     defaults. Raises ValueError for policies that no settings have.
     """
     if allocation.files_ahead != 1 or allocation.warm_up not in (WarmUp.NONE, WarmUp.TOUCH_AND_FORCE):
         raise ValueError(f"no setting of a broker gives {allocation.name}")
-    settings = {"flushDiskType": flush.flush_disk_type.value}
+    settings = {"brokerRole": "SYNC_MASTER"} if waits else {}
+    settings |= {"flushDiskType": flush.flush_disk_type.value}
     if flush.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
         settings |= {
             "flushCommitLogTimed": _word(flush.flush_commit_log_timed),

@@ -1,8 +1,10 @@
-"""Settings, the order of the long files and temporary directories of all tests."""
+"""Settings, the order of the long files, processes and temporary directories of all tests."""
 
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.own_process import OwnProcesses
 from tornpage.properties.explore.machines.equal_draws import use_seeds_only
 
 # A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples.
@@ -38,8 +41,39 @@ FIRST = (
     "impl/log/test_multi_path_power_loss.py",
 )
 """The longest files begin, each in one process, so that no process is left with a long file at the end."""
+FORKING = (
+    "properties/explore/foreign/test_targets.py",
+    "properties/explore/kills/test_sigkill.py",
+    "properties/foreign/test_assert_store_holds.py",
+    "properties/foreign/test_directory_operations.py",
+    "properties/foreign/test_first_open.py",
+    "properties/foreign/test_open_many.py",
+    "properties/foreign/test_promises.py",
+    "properties/foreign/test_reading_ahead.py",
+    "properties/foreign/test_shape_pages.py",
+    "properties/foreign/test_shaped_stores.py",
+    "properties/foreign/test_zygote.py",
+    "tornpage/test_target_commands.py",
+)
+"""Files whose tests fork most. Workers run each of them in a small process."""
+BYTECODE = TESTS.parent / "build" / "bytecode"
+"""Where compiled modules lie if the environment forbids them beside their sources."""
 MEMORY = "/dev/shm"
 ROOM_BYTES = 4 << 30
+
+
+def keep_bytecode() -> None:
+    """Keep compiled modules of this process and its children in `build/`.
+
+    This happens only if PYTHONDONTWRITEBYTECODE is set. Without them each worker and each command of a test compiles
+    all its sources at every start.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+        sys.dont_write_bytecode, sys.pycache_prefix = False, prefix
+
+
+keep_bytecode()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,6 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background commands with interrupts ignored, and all processes of the tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(OwnProcesses([TESTS / name for name in FORKING]))
 
 
 def has_room(directory: str) -> bool:
@@ -68,6 +104,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long files first."""
     place = {TESTS / name: number for number, name in enumerate(FIRST)}
     items.sort(key=lambda item: place.get(item.path, len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collections.
+
+    A collection would visit 700,000 more objects, and in a forked process it would copy their memory.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

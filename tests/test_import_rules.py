@@ -86,7 +86,7 @@ ORDERS = {
         ("delay",),
         ("assembly",),
         ("store",),
-        ("consumer", "kernels", "replication"),
+        ("consumer", "kernels", "raft", "replication"),
         ("serving",),
     ),
     "properties": (
@@ -99,7 +99,7 @@ ORDERS = {
         ("judge",),
         ("lockstep",),
         ("explain", "planted"),
-        ("cluster", "consumers", "foreign"),
+        ("cluster", "consumers", "foreign", "raft"),
         ("campaign",),
         ("explore",),
         ("score",),
@@ -127,7 +127,7 @@ ORDERS = {
         ("exhausting", "exploring", "shrinking"),
     ),
     "pipeline": (
-        ("spark",),
+        ("spark", "tables"),
         ("readers", "rows"),
         ("audit", "campaign", "sweep"),
         ("repairing",),

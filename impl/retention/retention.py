@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.errors import StoreClosed
 from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock
 from tornpage.impl.log.commit_log import CommitLog
@@ -136,14 +137,19 @@ class Retention:
 
     @contextmanager
     def _on_request(self) -> Iterator[bool]:
-        """Yield whether a deletion is allowed; it is not in a read-only store."""
+        """Yield whether a deletion is allowed; it is not in a read-only store.
+
+        A deletion that began before `stop` is completed, and its answer is valid even if the store closes afterwards.
+        Raises StoreClosed and ForkedStore.
+        """
         self._lifecycle.require_open()
         try:
             with self._guard:
-                yield not self._stopped and not self._lifecycle.shut
+                if self._stopped:
+                    raise StoreClosed(self._lifecycle.directory)
+                yield not self._lifecycle.shut
         finally:
             self._queues_deleted()
-        self._lifecycle.require_open()
 
     def _with_files(self, action: Callable[[], None]) -> None:
         """Run a function that writes small files, unless they are closed."""

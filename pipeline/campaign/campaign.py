@@ -1,111 +1,198 @@
-"""Crash campaigns in Spark tasks, one shard each, with their rows as Parquet.
+"""Run crash campaigns: shards in turns, in Spark tasks or in this process.
 
 A shard is a pure function of its description (explore/crashes/shards.py), so its rows do not depend on the process that
 runs it: `run_serial` in this process, `campaign` in Spark tasks, or `tornpage explore` in processes of its own. The
-rows (explore/crashes/rows.py) are equal except for the seconds, and `result_hash` shows that. A history that breaks a
+rows (explore/crashes/rows.py) are equal except for the seconds, and the result hash shows that. A history that breaks a
 promise is a row with its token. A history that fails in the tester is a row too. Neither fails the job.
+
+A turn runs a shard for some seconds (`KEEP_EVERY_S`) and at most `TURN_RUNS_MAX` runs. Its rows are durable before the
+next turn of the shard begins. A lost worker or a killed driver therefore costs at most the turns that were under way. A
+worker that sees the output directory writes the rows itself. Otherwise it returns them, and the driver writes them.
 
 Verdicts of histories are holds, broken, harness. Verdicts of shards are holds; vacuous if no canary was caught and none
 of its histories broke; harness if its worker died. Histories share nothing, so `images` counts the distinct ones within
 one history.
 
-An output directory has `campaign.json` (the request) and `histories/part-shard-NNNNNN.parquet`.
+`pipeline.campaign.files` describes the output directory, `pipeline.campaign.summary` computes the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
-from tornpage.pipeline.rows.schemas import HISTORY_COLUMNS, arrow_schema, batch
+from tornpage.pipeline.campaign.files import BATCH_ROWS, CampaignFiles, SharedPlace, parquet_of
+from tornpage.pipeline.rows.outputs import claim
 from tornpage.pipeline.spark.jobs import Death, do_each
-from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
-from tornpage.properties.explore.crashes.scheduling import silent
-from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
-from tornpage.properties.program.case import Disk
+from tornpage.properties.explore.crashes.rows import Row, death_row, rows_of
+from tornpage.properties.explore.crashes.shards import Shard, ShardProgress, ShardRun, run_shard
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "KEEP_EVERY_S",
+    "TURN_RUNS_MAX",
+    "Turn",
+    "TurnEnd",
     "campaign",
-    "complete_shards",
     "prepare_output",
-    "read_rows",
-    "result_hash",
     "rows_of_shard",
     "run_serial",
-    "silent_in",
+    "take_turn",
 ]
 
-_MAPS = tuple(name for name, kind in HISTORY_COLUMNS.items() if kind.startswith("map"))
+KEEP_EVERY_S = 60.0
+"""Seconds after which a turn of a shard ends."""
+
+TURN_RUNS_MAX = BATCH_ROWS
+"""Most runs of a turn, which bounds the rows that a task returns."""
 
 
-Run = Callable[[Shard], list[Row]]
-"""The work on a shard; a function of a module, since workers import it by its name."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a shard: what came before, and when it ends."""
+
+    shard: Shard
+    progress: ShardProgress
+    keep_every_s: float
 
 
-Progress = Callable[[int], None]
-"""Called in this process with the number of finished shards."""
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The end of a turn: the progress after it.
+
+    `rows` are its rows as Parquet, unless the worker has written them.
+    """
+
+    progress: ShardProgress
+    is_last: bool
+    rows: bytes | None
+
+
+TakeTurn = Callable[[SharedPlace, Turn], TurnEnd]
+"""The work of a task; a function of a module, since workers import it by its name."""
+
+Progress = Callable[[int, int], None]
+"""Called in this process with the number of states and of finished shards."""
 
 
 def rows_of_shard(shard: Shard) -> list[Row]:
-    """Run one shard; return its rows. Errors of histories are not raised."""
+    """Run one shard in one turn; return its rows. Errors of histories are not raised."""
     run = ShardRun(shard)
     with choose_tracker("auto") as tracker:
         run_shard(run, tracker=tracker)
     return rows_of(run)
 
 
+def take_turn(place: SharedPlace, turn: Turn) -> TurnEnd:
+    """Carry out a turn; write its rows if this process sees the output directory."""
+    run, until = ShardRun(turn.shard, turn.progress), perf_counter() + turn.keep_every_s
+
+    def is_paused() -> bool:
+        return perf_counter() >= until or len(run.histories) >= TURN_RUNS_MAX
+
+    with choose_tracker("auto") as tracker:
+        run_shard(run, tracker=tracker, is_paused=is_paused)
+    end = TurnEnd(run.progress(), not run.paused, parquet_of(rows_of(run)))
+    if not place.is_seen():
+        return end
+    _keep(place.files(), turn, end)
+    return TurnEnd(end.progress, end.is_last, None)
+
+
+def _keep(files: CampaignFiles, turn: Turn, end: TurnEnd) -> None:
+    """Write the rows of a turn, if the worker has not done so."""
+    number, first = turn.shard.number, turn.progress.runs
+    if end.rows is None:
+        return
+    if end.is_last:
+        files.keep_shard(number, first, end.rows)
+    else:
+        files.keep_page(number, first, end.progress.runs, end.rows)
+
+
+class _Counted:
+    """Count states and finished shards, and report them."""
+
+    def __init__(self, shards: Sequence[Shard], complete: set[int], report: Progress) -> None:
+        self._report = report
+        self._shards = sum(number < len(shards) for number in complete)
+        self._states = self._shards * shards[0].states
+        report(self._states, self._shards)
+
+    def begin(self, progress: ShardProgress) -> None:
+        """Count the pages of a shard."""
+        self._states += progress.states
+
+    def turn(self, turn: Turn, end: TurnEnd) -> None:
+        """Count a turn."""
+        self._states += end.progress.states - turn.progress.states
+        self._shards += end.is_last
+        self._report(self._states, self._shards)
+
+
 def run_serial(
-    shards: Sequence[Shard], out: Path | None = None, *, progress: Progress = lambda done: None
-) -> list[Row]:
-    """Run the shards that `out` does not have yet in this process; return the rows of all."""
-    done = complete_shards(out) if out is not None else set()
-    rows: list[Row] = []
-    for ended, shard in enumerate(shards):
-        progress(ended)
-        if shard.number not in done:
-            some = rows_of_shard(shard)
-            rows += some
-            if out is not None:
-                _write(some, out / "histories" / _file_of(shard))
-    return rows if out is None else read_rows(out, shards)
+    shards: Sequence[Shard],
+    place: SharedPlace,
+    *,
+    keep_every_s: float = KEEP_EVERY_S,
+    progress: Progress = lambda states, shards: None,
+) -> None:
+    """Run the shards that the output directory lacks, in this process."""
+    files = place.files()
+    complete = files.complete()
+    counted = _Counted(shards, complete, progress)
+    for shard in shards:
+        if shard.number in complete:
+            continue
+        turn, is_complete = Turn(shard, files.progress(shard), keep_every_s), False
+        counted.begin(turn.progress)
+        while not is_complete:
+            end = take_turn(place, turn)
+            counted.turn(turn, end)
+            turn, is_complete = Turn(shard, end.progress, keep_every_s), end.is_last
 
 
 def campaign(
     spark: SparkSession,
     shards: Sequence[Shard],
-    out: Path,
+    place: SharedPlace,
     *,
-    run: Run = rows_of_shard,
-    progress: Progress = lambda done: None,
-) -> list[Row]:
-    """Run the shards that `out` does not have yet in Spark tasks; return the rows of all.
+    keep_every_s: float = KEEP_EVERY_S,
+    take: TakeTurn = take_turn,
+    progress: Progress = lambda states, shards: None,
+) -> None:
+    """Run the shards that the output directory lacks, a Spark task for each turn.
 
-    Each shard is one task. The rows come back to this process, which writes them, so workers need not see `out`.
-    Finished shards stay when the job or the driver ends early. A shard whose worker died has one row with the error
-    until it is run again. Raises SparkUnavailable, OSError, and the errors of Spark.
+    Finished shards and pages stay when the job or the driver ends early. A shard whose worker died has one row with the
+    error until it is run again. Raises SparkUnavailable, OSError, OutputTaken, and the errors of Spark.
     """
-    done = complete_shards(out)
-    ended = len(done)
-    progress(ended)
+    files = place.files()
+    complete = files.complete()
+    counted = _Counted(shards, complete, progress)
 
-    def keep(shard: Shard, answer: list[Row] | Death) -> None:
-        nonlocal ended
-        rows = [death_row(shard, answer.how)] if isinstance(answer, Death) else answer
-        _write(rows, out / "histories" / _file_of(shard))
-        ended += 1
-        progress(ended)
+    def first_turns() -> Iterator[Turn]:
+        for shard in shards:
+            if shard.number not in complete:
+                turn = Turn(shard, files.progress(shard), keep_every_s)
+                counted.begin(turn.progress)
+                yield turn
 
-    do_each(spark, [shard for shard in shards if shard.number not in done], run, keep)
-    return read_rows(out, shards)
+    def keep(turn: Turn, answer: TurnEnd | Death) -> Turn | None:
+        if isinstance(answer, Death):
+            files.keep_death(turn.shard.number, death_row(turn.shard, answer.how))
+            return None
+        _keep(files, turn, answer)
+        counted.turn(turn, answer)
+        return None if answer.is_last else Turn(turn.shard, answer.progress, keep_every_s)
+
+    do_each(spark, first_turns(), partial(take, place), keep)
 
 
 def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
@@ -123,71 +210,3 @@ def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
         "settings": asdict(first.settings),
     }
     claim(out, asked, name="campaign.json", what="campaign", resume=resume)
-
-
-def complete_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards with all their rows.
-
-    Raises OutputTaken if a file is damaged.
-    """
-    return {row["shard"] for row in _stored(out, ["kind", "shard", "verdict"]) if is_complete(row)}
-
-
-def read_rows(out: Path, shards: Sequence[Shard]) -> list[Row]:
-    """Return the rows of those `shards` that are complete or whose worker died, in order.
-
-    Raises OutputTaken if a file is damaged.
-    """
-    rows = _stored(out, list(HISTORY_COLUMNS))
-    ended = {row["shard"] for row in rows if row["kind"] == "shard"}.intersection(each.number for each in shards)
-    kept = [{**row, **{name: dict(row[name] or ()) for name in _MAPS}} for row in rows if row["shard"] in ended]
-    return sorted(kept, key=order)
-
-
-def silent_in(rows: Iterable[Row], disk: Disk) -> list[str]:
-    """Return the faults, rules and judges that never fired, which weakens a campaign."""
-    counted = Tally()
-    for row in rows:
-        counted.hit.update(row["fired"])
-        counted.effective.update(row["mattered"])
-    return silent(counted, disk)
-
-
-def _file_of(shard: Shard) -> str:
-    return f"part-shard-{shard.number:06}.parquet"
-
-
-def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    values = [
-        tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in HISTORY_COLUMNS) for row in rows
-    ]
-    return batch(values, HISTORY_COLUMNS)
-
-
-def _write(rows: Sequence[Row], path: Path) -> None:
-    """Write rows; the file appears whole or not at all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    with whole(path) as unfinished:
-        pq.write_table(pa.Table.from_batches([_batch(rows)]), unfinished)
-
-
-def _stored(out: Path, columns: list[str]) -> list[Row]:
-    """Return these columns of all rows. Raises OutputTaken if a file is damaged."""
-    paths = sorted((out / "histories").glob("*.parquet"))
-    if not paths:
-        return []
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = arrow_schema({name: HISTORY_COLUMNS[name] for name in columns})
-    rows: list[Row] = []
-    for path in paths:
-        try:
-            rows += pq.read_table(path, columns=columns, partitioning=None).cast(schema).to_pylist()
-        except (OSError, pa.ArrowException, ValueError, OverflowError, LookupError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise OutputTaken(f"{path} cannot be read: {reason}; remove it, and --resume runs it again") from error
-    return rows

@@ -26,6 +26,7 @@ from tornpage.peers.verdicts import Example, HistoryVerdicts, example_document, 
 from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
 from tornpage.pipeline.rows.schemas import PEER_COLUMNS, arrow_schema, batch
 from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.tables.described import PEER_TABLE, described
 from tornpage.properties.campaign.workers import Control
 from tornpage.properties.contract import HarnessError
 
@@ -243,7 +244,8 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
     values = [tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in PEER_COLUMNS) for row in rows]
     with whole(path) as unfinished:
-        pq.write_table(pa.Table.from_batches([batch(values, PEER_COLUMNS)]), unfinished)
+        table = pa.Table.from_batches([batch(values, PEER_COLUMNS)])
+        pq.write_table(table.cast(described(table.schema, PEER_TABLE)), unfinished)
 
 
 def _stored(out: Path) -> list[Row]:

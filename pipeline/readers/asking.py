@@ -9,9 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tornpage.pipeline.readers.conditions import Conditions
-from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
+from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, usual_columns
+from tornpage.pipeline.tables.described import struct_of
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 
@@ -74,9 +76,9 @@ class Ask:
         )
 
     @property
-    def schema(self) -> str:
-        """The schema of the table, as Spark reads it."""
-        return schema_of(FORMATS[self.format][self.table], self.columns)
+    def schema(self) -> dict[str, Any]:
+        """The schema of the table, as Spark's JSON."""
+        return struct_of(FORMATS[self.format][self.table], self.columns)
 
     @property
     def wants_problems(self) -> bool:
@@ -96,7 +98,9 @@ def _stores(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     stores = [re.sub(r"^file:(?://)?(?=/)", "", store) for store in stores]
     for store in stores:
         if "://" in store:
-            raise ReaderError(f"{name} reads directories that all workers can see as files; {store} is none")
+            raise ReaderError(
+                f"{name} reads directories that all workers can see as files; {store} is none: copy the store first"
+            )
         if not Path(store).is_dir():
             raise ReaderError(f"there is no store directory {store}; name one that driver and workers can see")
     return tuple(os.path.abspath(store) for store in stores)

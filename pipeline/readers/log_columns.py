@@ -14,7 +14,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from tornpage.pipeline.readers.conditions import CHECKED, Conditions
-from tornpage.pipeline.readers.tables import FORMATS, ROWS, arrow_schema
+from tornpage.pipeline.readers.split_properties import SplitProperties, split_properties
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, TIMES, arrow_schema
+from tornpage.pipeline.tables.described import times_of
 from tornpage.properties.decode.arrays import Column, LogBatch
 from tornpage.properties.decode.arrays.columns import Texts
 from tornpage.properties.decode.arrays.plain import keys_of_properties
@@ -52,6 +54,7 @@ _TEXTS = {
 }
 _CHECKED = tuple(name for name in _NUMBERS if name in CHECKED["rocketmq-commitlog"])
 _FROM_PROPERTIES = frozenset({"tags_code", "delay_level"})
+_OF_PROPERTIES = frozenset({"tags", "keys", "properties"})
 _PORT = struct.Struct(">i")
 _PLACE = struct.Struct(">q")
 
@@ -91,7 +94,14 @@ class Columns:
         return fits
 
     def _all_of(self, batch: LogBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([self._column(name, batch) for name in self._names], schema=self._schema)
+        split = None
+        if not _OF_PROPERTIES.isdisjoint(self._names):
+            split = split_properties(*batch.texts["properties"])
+        arrays = [
+            self._column(name, batch) if split is None or name not in _OF_PROPERTIES else _of(split, name, batch)
+            for name in self._names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _column(self, name: str, batch: LogBatch) -> pa.Array:
         kind = self._schema.field(name).type
@@ -103,6 +113,8 @@ class Columns:
         if name == "topic":
             names = pa.array([topic.decode("utf-8", "replace") for topic in batch.topics])
             return names.take(pa.array(batch[Column.TOPIC]))
+        if name in TIMES:
+            return times_of(batch[_NUMBERS[TIMES[name]]])
         if name == "checksum":
             values = batch[Column.CHECKSUM]
             return pa.array(values, kind, mask=values < 0)
@@ -111,6 +123,13 @@ class Columns:
             buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
             return pa.Array.from_buffers(kind, len(batch), buffers)
         return pa.array(_MADE[name](batch), kind)
+
+
+def _of(split: SplitProperties, name: str, batch: LogBatch) -> pa.Array:
+    """Return a column that is made from the properties."""
+    if name == "keys":
+        return split.keys(batch[Column.SYS_FLAG])
+    return split.maps() if name == "properties" else split.value_of("TAGS")
 
 
 def _strings(ends: NDArray[np.int64], data: NDArray[np.uint8]) -> Iterator[bytes]:

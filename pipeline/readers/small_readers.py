@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -11,7 +11,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tornpage.pipeline.readers.log_reader import Read
 from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
-from tornpage.pipeline.readers.tables import FORMATS, ROWS, TableColumn, arrow_schema, arrow_type
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, TIMES, arrow_schema
+from tornpage.pipeline.tables.described import Columns, arrow_type, times_of
 from tornpage.properties.decode.arrays import EntryColumn, entry_arrays
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import IndexReader
@@ -79,11 +80,12 @@ def read_checkpoint_file(part: CheckpointPart, columns: tuple[str, ...]) -> Read
     findings: list[Finding] = []
     found = read_checkpoint(Path(part.store), findings) if part.times is None else Checkpoint(*part.times)
     if found is not None and columns:
-        values = {name: getattr(found, name) for name in _CHECKPOINT if name != "store"}
+        values = {name: getattr(found, name) for name in _CHECKPOINT if name != "store" and name not in TIMES}
         yield _row(_CHECKPOINT, columns, {"store": part.store, **values})
     yield from from_findings(part.store, tuple(findings))
 
 
-def _row(table: Mapping[str, TableColumn], columns: tuple[str, ...], values: dict[str, object]) -> pa.RecordBatch:
-    schema = arrow_schema(table, columns)
-    return pa.RecordBatch.from_pylist([{name: values[name] for name in columns}], schema=schema)
+def _row(table: Columns, columns: tuple[str, ...], values: dict[str, Any]) -> pa.RecordBatch:
+    shown = {name: np.array([values[source]], np.int64) for name, source in TIMES.items() if name in table}
+    row = {**values, **{name: times_of(value)[0].as_py() for name, value in shown.items()}}
+    return pa.RecordBatch.from_pylist([{name: row[name] for name in columns}], schema=arrow_schema(table, columns))

@@ -34,8 +34,10 @@ def register(spark: SparkSession) -> None:
     """Register the four formats in a session.
 
     A session on this machine that was started without PYSPARK_PYTHON would run the `python3` of the PATH, which need
-    not have this package. From now on its workers run this interpreter.
+    not have this package. From now on its workers run this interpreter. Filters are pushed down, which a session does
+    not do by itself; Spark refuses readers that check filters otherwise.
     """
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     context = spark.sparkContext
     if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
@@ -50,10 +52,13 @@ def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> 
     """
     import json
 
+    from pyspark.sql.types import StructType
+
     ask = Ask.of(name, {"paths": json.dumps([str(store) for store in stores]), **options})
+    schema = StructType.fromJson(ask.schema)
     tasks = plan(ask)
     if not tasks:
-        return spark.createDataFrame([], ask.schema)
+        return spark.createDataFrame([], schema)
     planned = spark.sparkContext.broadcast(tasks)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -63,7 +68,7 @@ def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> 
             for number in numbers.column(0).to_pylist():
                 yield from read_task(planned.value[number], ask)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, ask.schema)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,11 @@ class _Source(DataSource):
         """Return the name of the format."""
         return cls.format_name
 
-    def schema(self) -> str:
-        """Return the wanted columns."""
-        return self.ask.schema
+    def schema(self) -> StructType:
+        """Return the wanted columns, with their units and meanings as metadata."""
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(self.ask.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""

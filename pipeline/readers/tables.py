@@ -6,36 +6,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from tornpage.pipeline.tables.described import Columns, TableColumn, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["FORMATS", "PROBLEMS", "ROWS", "TableColumn", "arrow_schema", "arrow_type", "schema_of", "usual_columns"]
+__all__ = ["FORMATS", "PROBLEMS", "ROWS", "TIMES", "arrow_schema", "usual_columns"]
 
 ROWS, PROBLEMS = "rows", "problems"
 
-
-class TableColumn(NamedTuple):
-    """One column; `is_usual` ones are there by default.
-
-    `is_nullable` False tells Spark that the column is never null: it checks every value of the others.
-    """
-
-    kind: str
-    unit: str
-    meaning: str
-    is_usual: bool = True
-    is_nullable: bool = False
-
-
-_Columns = Mapping[str, TableColumn]
 
 _STORE = TableColumn("string", "", "store directory, as an absolute path")
 _FILE = TableColumn("string", "", "file, relative to the store directory", False)
 _OFFSET_OF_RECORD = TableColumn("bigint", "bytes from the start of the log", "physical offset of the record")
 
-_LOG: _Columns = {
+TIMES: Mapping[str, str] = {
+    "born_time": "born_timestamp",
+    "store_time": "store_timestamp",
+    "begin_time": "begin_timestamp",
+    "end_time": "end_timestamp",
+    "physic_time": "physic_timestamp",
+    "logics_time": "logics_timestamp",
+    "index_time": "index_timestamp",
+}
+"""Columns that are timestamps, and the columns whose ms since 1970 they are made from."""
+
+
+def _times(*names: str) -> dict[str, TableColumn]:
+    """Return columns for times."""
+    end = "as a timestamp; null outside the years 1 to 9999"
+    return {name: TableColumn("timestamp", "", f"`{TIMES[name]}` {end}", False, True) for name in names}
+
+
+_LOG: Columns = {
     "store": _STORE,
     "file": _FILE,
     "offset": TableColumn("bigint", "bytes from the start of the log", "physical offset where the record begins"),
@@ -67,9 +72,10 @@ _LOG: _Columns = {
     "message_id": TableColumn("string", "", "store-side message id, hexadecimal", False),
     "body": TableColumn("binary", "", "the body as stored, compressed or not", False),
     "raw": TableColumn("binary", "", "the whole record", False),
+    **_times("born_time", "store_time"),
 }
 
-_QUEUES: _Columns = {
+_QUEUES: Columns = {
     "store": _STORE,
     "file": _FILE,
     "topic": TableColumn("string", "", "topic, by the name of its directory"),
@@ -86,7 +92,7 @@ _QUEUES: _Columns = {
     "ext_address": TableColumn("bigint", "", "address in the extension; null where the unit holds none", False, True),
 }
 
-_INDEX: _Columns = {
+_INDEX: Columns = {
     "store": _STORE,
     "file": TableColumn("string", "", "file, relative to the store directory"),
     "number": TableColumn("int", "", "number of the entry in its file, from 1"),
@@ -97,7 +103,7 @@ _INDEX: _Columns = {
     "slot": TableColumn("int", "", "slot that the entry hangs in", False),
 }
 
-_INDEX_HEADERS: _Columns = {
+_INDEX_HEADERS: Columns = {
     "store": _STORE,
     "file": TableColumn("string", "", "file, relative to the store directory"),
     "size": TableColumn("bigint", "bytes", "length of the file"),
@@ -108,16 +114,18 @@ _INDEX_HEADERS: _Columns = {
     "end_offset": TableColumn("bigint", "bytes from the start of the log", "record of the last entry"),
     "slots_in_use": TableColumn("int", "", "as stored"),
     "next_entry": TableColumn("int", "", "number of the next entry, 0 in a file that has none"),
+    **_times("begin_time", "end_time"),
 }
 
-_CHECKPOINT: _Columns = {
+_CHECKPOINT: Columns = {
     "store": _STORE,
     "physic_timestamp": TableColumn("bigint", "ms since 1970", "up to here the log was flushed"),
     "logics_timestamp": TableColumn("bigint", "ms since 1970", "up to here the queues were flushed"),
     "index_timestamp": TableColumn("bigint", "ms since 1970", "up to here the index was flushed"),
+    **_times("physic_time", "logics_time", "index_time"),
 }
 
-_PROBLEMS: _Columns = {
+_PROBLEMS: Columns = {
     "store": _STORE,
     "file": TableColumn("string", "", "file, relative to the store directory"),
     "code": TableColumn("string", "", "stable name of the kind of problem"),
@@ -128,7 +136,7 @@ _PROBLEMS: _Columns = {
     "message": TableColumn("string", "", "what is wrong, in words"),
 }
 
-FORMATS: Mapping[str, Mapping[str, _Columns]] = {
+FORMATS: Mapping[str, Mapping[str, Columns]] = {
     "rocketmq-commitlog": {ROWS: _LOG, PROBLEMS: _PROBLEMS},
     "rocketmq-consumequeue": {ROWS: _QUEUES, PROBLEMS: _PROBLEMS},
     "rocketmq-index": {ROWS: _INDEX, "headers": _INDEX_HEADERS, PROBLEMS: _PROBLEMS},
@@ -137,19 +145,12 @@ FORMATS: Mapping[str, Mapping[str, _Columns]] = {
 """The tables of each format, by the value of the option `table`."""
 
 
-def usual_columns(columns: _Columns) -> tuple[str, ...]:
+def usual_columns(columns: Columns) -> tuple[str, ...]:
     """Return the names of the default columns."""
     return tuple(name for name, column in columns.items() if column.is_usual)
 
 
-def schema_of(columns: _Columns, names: tuple[str, ...]) -> str:
-    """Return the schema of these columns in Spark's form."""
-    return ", ".join(
-        f"`{name}` {columns[name].kind}{'' if columns[name].is_nullable else ' NOT NULL'}" for name in names
-    )
-
-
-def arrow_schema(columns: _Columns, names: tuple[str, ...]) -> pa.Schema:
+def arrow_schema(columns: Columns, names: tuple[str, ...]) -> pa.Schema:
     """Return the schema of these columns as batches declare it.
 
     Spark requires an exact match from a data source.
@@ -158,18 +159,3 @@ def arrow_schema(columns: _Columns, names: tuple[str, ...]) -> pa.Schema:
 
     chosen = [(name, columns[name]) for name in names]
     return pa.schema([pa.field(name, arrow_type(column.kind), column.is_nullable) for name, column in chosen])
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """Return the Arrow type that Spark takes for a column of its own type."""
-    import pyarrow as pa
-
-    types = {
-        "string": pa.string(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "binary": pa.binary(),
-        "array<string>": pa.list_(pa.string()),
-        "map<string,string>": pa.map_(pa.string(), pa.string()),
-    }
-    return types[kind]

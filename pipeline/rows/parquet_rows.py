@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,48 +11,66 @@ import numpy as np
 
 from tornpage.pipeline.rows.columns import QueueNumbers
 from tornpage.pipeline.rows.outputs import name_durably
+from tornpage.pipeline.tables.described import Columns, TableColumn, described, kinds_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
     from numpy.typing import NDArray
 
-__all__ = ["TABLES", "RowWriters", "plain_batch", "records_batch", "units_batch", "wanted_batch"]
+__all__ = ["AUDIT_TABLES", "TABLES", "RowWriters", "plain_batch", "records_batch", "units_batch", "wanted_batch"]
 
-TABLES: dict[str, dict[str, str]] = {
-    "records": {"store": "int", "offset": "bigint", "topic": "string", "queue_id": "int", "timestamp": "bigint"},
+_STORE = TableColumn("int", "", "number of the store in the audit, from 0")
+_RECORD = TableColumn("bigint", "bytes from the start of the log", "physical offset of the record")
+_TOPIC = TableColumn("string", "", "topic")
+_QUEUE = TableColumn("int", "", "queue of the topic")
+_STORED_AT = TableColumn("bigint", "ms since 1970", "when the store appended the record, by its clock")
+_HASH = TableColumn("int", "", "hash of topic and key")
+
+AUDIT_TABLES: Mapping[str, Columns] = {
+    "records": {"store": _STORE, "offset": _RECORD, "topic": _TOPIC, "queue_id": _QUEUE, "timestamp": _STORED_AT},
     "wanted": {
-        "store": "int",
-        "offset": "bigint",
-        "topic": "string",
-        "queue_id": "int",
-        "wanted_offset": "bigint",
-        "wanted_size": "bigint",
-        "wanted_code": "bigint",
-        "is_delayed": "boolean",
-        "is_light": "boolean",
-        "timestamp": "bigint",
+        "store": _STORE,
+        "offset": _RECORD,
+        "topic": _TOPIC,
+        "queue_id": _QUEUE,
+        "wanted_offset": TableColumn("bigint", "messages", "number of the unit that the record needs"),
+        "wanted_size": TableColumn("bigint", "bytes", "length that the unit must state"),
+        "wanted_code": TableColumn(
+            "bigint", "", "tags code that the unit must state; for a delayed message the hash of its tag"
+        ),
+        "is_delayed": TableColumn("boolean", "", "the unit belongs to a delay level"),
+        "is_light": TableColumn("boolean", "", "the unit belongs to a queue of multi-dispatch"),
+        "timestamp": _STORED_AT,
     },
-    "keys": {"store": "int", "offset": "bigint", "hash": "int", "timestamp": "bigint", "place": "bigint"},
+    "keys": {
+        "store": _STORE,
+        "offset": _RECORD,
+        "hash": _HASH,
+        "timestamp": _STORED_AT,
+        "place": TableColumn("bigint", "", "rises by one from key to key of a log file, from the offset of the file"),
+    },
     "units": {
-        "store": "int",
-        "offset": "bigint",
-        "topic": "string",
-        "queue_id": "int",
-        "queue_offset": "bigint",
-        "size": "bigint",
-        "tags_code": "bigint",
-        "ext_address": "bigint",
+        "store": _STORE,
+        "offset": TableColumn("bigint", "bytes from the start of the log", "physical offset, as the unit states"),
+        "topic": _TOPIC,
+        "queue_id": _QUEUE,
+        "queue_offset": TableColumn("bigint", "messages", "number of the unit in its queue"),
+        "size": TableColumn("bigint", "bytes", "length of the record, as the unit states"),
+        "tags_code": TableColumn("bigint", "", "tags code; null where an address leads nowhere", is_nullable=True),
+        "ext_address": TableColumn("bigint", "", "address in the extension; null without one", is_nullable=True),
     },
     "entries": {
-        "store": "int",
-        "offset": "bigint",
-        "hash": "int",
-        "seconds": "bigint",
-        "file": "int",
-        "number": "bigint",
+        "store": _STORE,
+        "offset": TableColumn("bigint", "bytes from the start of the log", "physical offset, as the entry states"),
+        "hash": _HASH,
+        "seconds": TableColumn("bigint", "s", "store time, from the begin time of the file"),
+        "file": TableColumn("int", "", "number of the index file in its store, from 0"),
+        "number": TableColumn("bigint", "", "number of the entry in its file, from 1"),
     },
 }
-"""Columns of each table, as in `pipeline.rows.columns`; an unreadable `tags_code` is null."""
+"""The tables of the work directory of an audit, as in `pipeline.rows.columns`."""
+
+TABLES: Mapping[str, dict[str, str]] = {name: kinds_of(columns) for name, columns in AUDIT_TABLES.items()}
 
 
 class RowWriters:
@@ -86,8 +104,9 @@ class RowWriters:
             return
         if table not in self._open:
             path = str(self._paths(table)[0])
-            self._open[table] = self._stack.enter_context(pq.ParquetWriter(path, batch.schema, compression="zstd"))
-        self._open[table].write_batch(batch)
+            schema = described(batch.schema, AUDIT_TABLES[table])
+            self._open[table] = self._stack.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
+        self._open[table].write_batch(batch.cast(self._open[table].schema))
 
     def _paths(self, table: str) -> tuple[Path, Path]:
         directory = self._directory / table

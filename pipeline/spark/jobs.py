@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from tornpage.pipeline.spark.agreement import differing, missing_module, versions
@@ -56,27 +57,39 @@ class _Other:
 
 def do_each(
     spark: SparkSession,
-    pieces: Sequence[Piece],
+    pieces: Iterable[Piece],
     do: Callable[[Piece], Answer],
-    done: Callable[[Piece, Answer | Death], None],
+    done: Callable[[Piece, Answer | Death], Piece | None],
 ) -> None:
     """Run each piece in a Spark task of its own; call `done` with each result as it comes.
 
-    `done` is called in this thread. When anything ends this early, jobs are cancelled and workers stop. Raises
-    VersionsDiffer if workers run other code, the errors of `done`, and Py4JError or PySparkException if Spark itself
-    fails.
+    `done` is called in this thread. It may return another piece, which continues the first one. Only as many pieces are
+    taken from the iterator as jobs wait or run. When anything ends this early, jobs are cancelled and workers stop.
+    Raises VersionsDiffer if workers run other code, the errors of `done`, and Py4JError or PySparkException if Spark
+    itself fails.
     """
     context = spark.sparkContext
     is_over = threading.Event()
-    threads = min(len(pieces), max(_QUEUED_MIN, 2 * context.defaultParallelism)) or 1
+    threads = max(_QUEUED_MIN, 2 * context.defaultParallelism)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="job")
+    under_way: dict[Future[Answer | Death | _Other], Piece] = {}
+    waiting = iter(pieces)
+
+    def submit(some: Iterable[Piece]) -> None:
+        for piece in some:
+            under_way[pool.submit(_submit, context, piece, do, is_over)] = piece
+
     try:
-        under_way = {pool.submit(_submit, context, piece, do, is_over): piece for piece in pieces}
-        for future in as_completed(under_way):
-            answer = future.result()
-            if isinstance(answer, _Other):
-                raise differing(answer.versions, versions()) or AssertionError("equal versions")
-            done(under_way.pop(future), answer)
+        submit(islice(waiting, threads))
+        while under_way:
+            ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in ended:
+                piece, answer = under_way.pop(future), future.result()
+                if isinstance(answer, _Other):
+                    raise differing(answer.versions, versions()) or AssertionError("equal versions")
+                following = done(piece, answer)
+                submit([following] if following is not None else [])
+            submit(islice(waiting, max(0, threads - len(under_way))))
     finally:
         is_over.set()
         _end(context, pool)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.pipeline.rows.outputs import OutputTaken, claim, read_json, whole
 from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.tables.described import SWEEP_TABLE, described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +113,8 @@ def write_rows(rows: Sequence[Row], out: Path) -> Path:
     columns = dict.fromkeys(name for row in rows for name in row)
     path = out / "points.parquet"
     with whole(path) as unfinished:
-        pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), unfinished)
+        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+        pq.write_table(table.cast(described(table.schema, SWEEP_TABLE)), unfinished)
     return path
 
 

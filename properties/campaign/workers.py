@@ -24,6 +24,7 @@ from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess, SpawnProcess
+from pathlib import Path
 from time import perf_counter
 from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -39,6 +40,7 @@ _LOOK_UP_EVERY_S = 0.2
 _AHEAD = 32
 """Parts per worker that may be ahead of the first part without a result, so that a slow part leaves no worker idle."""
 
+_CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _READY = "ready"
 _SPAWN = multiprocessing.get_context("spawn")
 _SERVER = multiprocessing.get_context("forkserver")
@@ -241,6 +243,8 @@ class _Worker(Generic[Part]):
     at: str = ""
     is_ready: bool = False
     until: float = 0.0
+    used_s: float = 0.0
+    used_at: float = field(default_factory=perf_counter)
 
     def say(self, message: object) -> None:
         """Send a message. A worker that is gone is noticed when its pipe is read."""
@@ -487,11 +491,12 @@ class Work(Generic[Part, Made]):
 
 @dataclass
 class JobPool(Generic[Part, Made]):
-    """Carry out each part in its own process, for at most `limit_s` seconds.
+    """Carry out each part in its own process, for at most `limit_s` seconds of the wall clock.
 
-    At most `workers` processes run at once. The next part is requested as soon as there is room for it and all results
-    so far were taken. The processes ignore an interrupt, and are killed as soon as the caller closes `results`. The
-    server imports the modules of `preload`. `tick` is called from time to time while parts are carried out.
+    A process also counts as hung after `cpu_limit_s` seconds of processor time, and if it uses none in `idle_limit_s`
+    seconds. At most `workers` processes run at once. The next part is requested as soon as there is room for it and all
+    results so far were taken. The processes ignore an interrupt, and are killed as soon as the caller closes `results`.
+    The server imports the modules of `preload`. `tick` is called from time to time while parts are carried out.
     """
 
     job: Job[Part, Made]
@@ -500,6 +505,8 @@ class JobPool(Generic[Part, Made]):
     limit_s: float
     preload: tuple[str, ...] = ()
     tick: Callable[[], None] = lambda: None
+    cpu_limit_s: float | None = None
+    idle_limit_s: float | None = None
     pool: list[_Worker[Part]] = field(default_factory=list)
 
     def results(self) -> Generator[tuple[Part, Made | Died[Part]], None, None]:
@@ -538,13 +545,38 @@ class JobPool(Generic[Part, Made]):
             made: Made | Died[Part]
             if worker.pipe.poll():
                 made = _heard(worker)
-            elif _is_past(worker.until):
-                made = Died(worker.part, "", "no answer within its limit", is_hung=True)
+            elif how := self._hung(worker):
+                made = Died(worker.part, "", how, is_hung=True)
                 worker.kill()
             else:
                 continue
             self.pool.remove(worker)
             yield worker.part, made
+
+    def _hung(self, worker: _Worker[Part]) -> str:
+        """Return how a worker exceeded a limit, or an empty string."""
+        if _is_past(worker.until):
+            return "no answer within its limit"
+        if self.cpu_limit_s is None and self.idle_limit_s is None:
+            return ""
+        assert isinstance(worker.process, ForkServerProcess)
+        now, used = perf_counter(), _processor_s(worker.process.pid, worker.used_s)
+        if used - worker.used_s >= _CLOCK_TICK_S:
+            worker.used_s, worker.used_at = used, now
+        if self.cpu_limit_s is not None and used > self.cpu_limit_s:
+            return "no answer within its limit of processor time"
+        if self.idle_limit_s is not None and now - worker.used_at > self.idle_limit_s:
+            return "no answer and no use of the processor"
+        return ""
+
+
+def _processor_s(pid: int | None, before: float) -> float:
+    """Return the processor time of a process, or the value `before` if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return before
+    return (int(fields[11]) + int(fields[12])) * _CLOCK_TICK_S
 
 
 def _heard(worker: _Worker[Part]) -> Any:

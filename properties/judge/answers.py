@@ -7,7 +7,8 @@ wrote.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.filters import PropertyFilter
+from tornpage.impl.read.message_filter import MessageFilter, TagFilter
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.store import MessageStore
 from tornpage.model import index, reading
@@ -44,13 +45,16 @@ def compare_pull(
     stored: Stored,
     max_msg_nums: int = 32,
     tags: Sequence[str] | None = None,
+    where: str = "",
 ) -> Pulled:
     """Pull from a queue and compare status, bounds, next offset and messages (contract 17, 8).
 
     Returns the legal answer that the store gave.
     """
-    legal = reading.legal_answers(log, layout, *queue, offset, max_msg_nums, tags)
-    message_filter = None if tags is None else TagFilter("||".join(tags))
+    legal = reading.legal_answers(log, layout, *queue, offset, max_msg_nums, tags, where)
+    message_filter: MessageFilter | None = None if tags is None else TagFilter("||".join(tags))
+    if where:
+        message_filter = observed("the property filter", lambda: PropertyFilter(where))
     with observed(
         "get_message",
         lambda: store.get_message(*queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter),

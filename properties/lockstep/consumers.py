@@ -70,7 +70,7 @@ def pull_held(pair: Pair, operation: PullHeld) -> None:
     if expected.pull == "refused":
         _finds_no_place(pair, asked, operation.hold_ms)
         return
-    answer = observed("pull_async", lambda: call_pull(pair, asked, operation.hold_ms))
+    answer = call_pull(pair, asked, operation.hold_ms)
     if expected.pull == "held":
         _held(pair, after, answer)
         pair.cover("pull_held")

@@ -3,8 +3,10 @@
 An exception that the caller does not expect breaks contract 8.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import TypeVar
 
 from tornpage.impl.message.message import Message as StoreMessage
 from tornpage.impl.message.message import MessageBatch, PutResult
@@ -21,6 +23,8 @@ from tornpage.properties.program.translation import store_batch, store_message
 
 __all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "service_named"]
 
+Result = TypeVar("Result")
+
 
 def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResult:
     """Put into the store and return its answer."""
@@ -33,7 +37,18 @@ def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResu
 def call_put_async(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> Future[PutResult]:
     """Put into the store with `put_async`; return the future."""
     message = _for_store(put, given)
-    return observed("put_async", lambda: pair.store.put_async(message))
+    return _future("put_async", lambda: pair.store.put_async(message))
+
+
+def _future(verb: str, call: Callable[[], Future[Result]]) -> Future[Result]:
+    """Return the future that an asynchronous call of the store answers.
+
+    Raises GuaranteeBroken (8) if it answers something else.
+    """
+    answer = observed(verb, call)
+    if not isinstance(answer, Future):
+        raise GuaranteeBroken(8, f"{verb} returns no future", "a future", type(answer).__name__)
+    return answer
 
 
 def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:
@@ -67,14 +82,17 @@ def answered_puts(pair: Pair) -> tuple[tuple[int, PutAnswer], ...]:
 def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResult]:
     """Pull and wait for `hold_ms` at most; return the future."""
     message_filter = None if asked.tags is None else TagFilter("||".join(asked.tags))
-    return pair.store.pull_async(
-        "group",
-        asked.queue[0],
-        queue_id=asked.queue[1],
-        offset=asked.offset,
-        hold_ms=hold_ms,
-        max_msg_nums=asked.max_msg_nums,
-        message_filter=message_filter,
+    return _future(
+        "pull_async",
+        lambda: pair.store.pull_async(
+            "group",
+            asked.queue[0],
+            queue_id=asked.queue[1],
+            offset=asked.offset,
+            hold_ms=hold_ms,
+            max_msg_nums=asked.max_msg_nums,
+            message_filter=message_filter,
+        ),
     )
 
 

@@ -57,9 +57,11 @@ def get_message(pair: Pair, operation: GetMessage) -> None:
             stored=pair.memory.ledger.stored,
             max_msg_nums=operation.max_msg_nums,
             tags=tags,
+            where=operation.where,
         )
         pair.cover(f"pulled_{answer.status.value}")
         pair.cover("pulled_by_tags", bool(tags) and bool(answer.records))
+        pair.cover("pulled_by_properties", bool(operation.where) and bool(answer.records))
         pair.cover("pulled_in_parts", bool(answer.records) and answer.next_begin_offset < answer.max_offset)
 
 

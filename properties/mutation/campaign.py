@@ -1,18 +1,22 @@
 """Try the mutants of a sample with the strategies, and the unit tests beside them.
 
-A mutant of the subsample is tried with every strategy. Another mutant is tried with one strategy after the other until
-one kills it. Afterwards the trial `trace` compares each survivor with the original.
+First each strategy runs on the original store, and the statements that it runs are noted. A mutant of a statement that
+no strategy runs is not tried. A mutant of the subsample is tried with every strategy that runs its statement. Another
+mutant is tried with one strategy after the other until one kills it. Afterwards the trial `trace` compares each
+survivor with the original.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
+from typing import Literal
 
 from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.mutation.mutants import Mutant
+from tornpage.properties.mutation.reach import Reach, ReachRow, measure_reach
 from tornpage.properties.mutation.trials import (
     KILLED,
     PRELOAD,
@@ -21,19 +25,23 @@ from tornpage.properties.mutation.trials import (
     MutantKey,
     MutantRow,
     run_mutant_trial,
-    trace_of_original,
 )
-from tornpage.properties.mutation.unit_tests import UNIT_TESTS, run_unit_tests
+from tornpage.properties.mutation.unit_tests import UNIT_TESTS, UNIT_TESTS_S, run_unit_tests
 
-__all__ = ["MutationPlan", "TrialsDone", "settled", "try_mutants"]
+__all__ = ["MutationPlan", "NotMeasured", "TrialsDone", "known_reach", "measure", "settled", "try_mutants"]
 
 _WALL_OF_CPU_MAX = 20
 """Seconds of the wall clock that one processor second may take before a trial counts as hung."""
 
-_SLACK_S = 120.0
-_TRACE_S = 60.0
-_FIRST = {"replication": ("cluster",)}
-"""The strategies that come first for mutants of a package. The order changes the cost and not the result."""
+_CPU_OF_BUDGET_MAX = 3
+"""Processor time of a trial as a multiple of its budget, before it counts as hung. A replay follows a detection."""
+
+_SLACK_S = 20.0
+_TRACE_S = 20.0
+"""Processor time of the trial `trace`, about."""
+
+_IDLE_S_MAX = 30.0
+"""Seconds of the wall clock in which a trial may use no processor time before it counts as hung."""
 
 _NEEDS = {"cluster": frozenset({"replication"})}
 """The strategies that run only code of these packages that no other strategy runs, and are not tried on others."""
@@ -44,7 +52,7 @@ class MutationPlan:
     """Plan trials of `mutants` with `strategies`.
 
     A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every
-    strategy. `unit_tests` also runs the unit tests on each mutant.
+    strategy. `unit_tests` also runs the unit tests on each mutant. `reach` says which strategies run which statements.
     """
 
     mutants: tuple[Mutant, ...]
@@ -53,12 +61,19 @@ class MutationPlan:
     base_seed: int
     everywhere: int = 0
     unit_tests: bool = False
+    reach: Reach = field(default_factory=lambda: Reach({}))
 
     def strategies_of(self, mutant: Mutant) -> tuple[str, ...]:
-        """Return the strategies for a mutant in the order in which they are tried."""
-        first = _FIRST.get(mutant.package, ())
-        ordered = sorted(self.strategies, key=lambda name: name not in first)
+        """Return the strategies for a mutant in the order in which they are tried.
+
+        The first one is the one that runs the changed statement first. The order changes the cost and not the result.
+        """
+        ordered = self.reach.order(mutant.statement, self.strategies)
         return tuple(name for name in ordered if mutant.package in _NEEDS.get(name, {mutant.package}))
+
+    def is_compared(self, mutant: Mutant) -> bool:
+        """Return whether the trial `trace` runs the changed statement."""
+        return self.reach.runs(TRACE, mutant.statement)
 
     def asked(self, rows: Iterable[MutantRow]) -> dict[MutantKey, MutantRow]:
         """Return the rows of this plan that are valid for its budget, the last one of each trial."""
@@ -79,14 +94,22 @@ class TrialsDone:
     killed: int
 
 
+_Stage = Literal["search", "compare", "unit tests"]
+_STAGES: tuple[_Stage, ...] = ("search", "compare", "unit tests")
+
+
 @dataclass
 class _Queue:
-    """Decide which trial comes next. Trials that run count as tried."""
+    """Decide which trial comes next. Trials that run count as tried.
+
+    All mutants are searched for before the first survivor is compared, so that an interrupted run has the kill rate of
+    many.
+    """
 
     plan: MutationPlan
     rows: dict[MutantKey, MutantRow]
     running: set[MutantKey] = field(default_factory=set)
-    _at: int = 0
+    _at: dict[_Stage, int] = field(default_factory=lambda: dict.fromkeys(_STAGES, 0))
 
     def take(self) -> Iterator[MutantKey]:
         """Yield trials until none is left that may be needed."""
@@ -97,31 +120,67 @@ class _Queue:
     def _next(self) -> MutantKey | None:
         """Return the next trial of the first mutant that needs one and has none running."""
         busy = {key.mutant for key in self.running}
-        for number in range(self._at, len(self.plan.mutants)):
-            mutant = self.plan.mutants[number]
-            key = self.wanted(number)
-            if key is None:
-                if number == self._at:
-                    self._at += 1
-            elif mutant.id not in busy:
-                return key
+        for stage in _STAGES:
+            for number in range(self._at[stage], len(self.plan.mutants)):
+                mutant = self.plan.mutants[number]
+                if mutant.id in busy:
+                    continue
+                key = self._wanted(number, stage)
+                if key is not None:
+                    return key
+                if number == self._at[stage] and (stage == "search" or self._at["search"] > number):
+                    self._at[stage] += 1
         return None
 
-    def wanted(self, number: int) -> MutantKey | None:
-        """Return the next trial that a mutant needs, or None if it has its result."""
+    def is_done(self, number: int) -> bool:
+        """Return whether a mutant needs no more trials."""
+        return all(self._wanted(number, stage) is None for stage in _STAGES)
+
+    def _wanted(self, number: int, stage: _Stage) -> MutantKey | None:
+        """Return the next trial of a mutant in a stage, or None if it needs none now."""
         mutant, plan = self.plan.mutants[number], self.plan
-        killed = False
-        for name in plan.strategies_of(mutant):
-            key = MutantKey(mutant.id, name, plan.base_seed)
-            row = self.rows.get(key)
-            if row is None:
-                return None if killed and number >= plan.everywhere else key
-            killed = killed or row.end in KILLED
-        if not killed and (key := MutantKey(mutant.id, TRACE, plan.base_seed)) not in self.rows:
-            return key
-        if plan.unit_tests and (key := MutantKey(mutant.id, UNIT_TESTS, plan.base_seed)) not in self.rows:
-            return key
-        return None
+        strategies = plan.strategies_of(mutant)
+        ends = [self.rows.get(MutantKey(mutant.id, name, plan.base_seed)) for name in strategies]
+        killed = any(row is not None and row.end in KILLED for row in ends)
+        missing = [name for name, row in zip(strategies, ends, strict=True) if row is None]
+        name = missing[0] if missing and (not killed or number < plan.everywhere) else ""
+        if stage == "compare":
+            name = TRACE if strategies and not killed and not missing and plan.is_compared(mutant) else ""
+        elif stage == "unit tests":
+            name = UNIT_TESTS if plan.unit_tests else ""
+        key = MutantKey(mutant.id, name, plan.base_seed)
+        return None if not name or key in self.rows else key
+
+
+class NotMeasured(RuntimeError):
+    """Raise this if a strategy could not be measured on the original store."""
+
+
+def known_reach(plan: MutationPlan, rows: Iterable[ReachRow]) -> MutationPlan:
+    """Return the plan with what earlier measurements say about its strategies."""
+    wanted = (*plan.strategies, TRACE)
+    return replace(plan, reach=Reach({row.strategy: row for row in rows if row.strategy in wanted}))
+
+
+def measure(
+    plan: MutationPlan, *, budget_s: float, workers: int, kept: ResumeRows[ReachRow], progress: Callable[[str], None]
+) -> MutationPlan:
+    """Return the plan with the statements that its strategies run.
+
+    Missing measurements are made and added to `kept`. Each strategy runs for `budget_s` seconds of processor time on
+    the original store. Raises NotMeasured.
+    """
+    done = known_reach(plan, kept.rows).reach.rows
+    parts = iter([name for name in (*plan.strategies, TRACE) if name not in done])
+    job = Plain(partial(measure_reach, base_seed=plan.base_seed, budget_s=budget_s))
+    limit_s = max(budget_s, _TRACE_S) * _WALL_OF_CPU_MAX + _SLACK_S
+    with closing(JobPool(job, parts, workers, limit_s, PRELOAD).results()) as results:
+        for name, made in results:
+            if isinstance(made, Died):
+                raise NotMeasured(f"the strategy {name} was not measured on the original store: {made.how}")
+            kept.add(made)
+            progress(name)
+    return known_reach(plan, kept.rows)
 
 
 def try_mutants(
@@ -134,50 +193,48 @@ def try_mutants(
 ) -> None:
     """Run the trials missing in `kept`, and add each to it when it ends.
 
-    `confirm` returns whether the original keeps what a row says is broken. A keyboard interrupt ends the running trials
-    and is raised to the caller; finished trials are kept.
+    `confirm` returns whether the original keeps the broken guarantee of a row. A keyboard interrupt ends the running
+    trials and is raised to the caller; finished trials are kept.
     """
     queue = _Queue(plan, plan.asked(kept.rows))
-    limit_s = max(plan.budget_s, _TRACE_S) * _WALL_OF_CPU_MAX + _SLACK_S
 
     def tell() -> None:
         total = len(plan.mutants)
-        done = sum(queue.wanted(number) is None for number in range(total))
+        done = sum(map(queue.is_done, range(total)))
         killed = {row.mutant for row in queue.rows.values() if row.end in KILLED and row.strategy != UNIT_TESTS}
         progress(TrialsDone(done, total, len(killed)))
 
-    job = Plain(partial(_run, budget_s=plan.budget_s))
-    pool = JobPool(job, queue.take(), workers, limit_s, PRELOAD)
+    longest_s = max(plan.budget_s, _TRACE_S, UNIT_TESTS_S if plan.unit_tests else 0)
+    job = Plain(partial(_run, budget_s=plan.budget_s, digests=plan.reach.digests(TRACE)))
+    pool = JobPool(
+        job, queue.take(), workers, longest_s * _WALL_OF_CPU_MAX + _SLACK_S, PRELOAD,
+        cpu_limit_s=max(plan.budget_s * _CPU_OF_BUDGET_MAX, _TRACE_S) + _SLACK_S,
+        idle_limit_s=None if plan.unit_tests else _IDLE_S_MAX,
+    )  # fmt: skip
     with closing(pool.results()) as results:
         for key, made in results:
             row = _lost(key, plan, made) if isinstance(made, Died) else made
-            row = settled(row, confirm=confirm, original=_original)
+            row = settled(row, confirm=confirm)
             kept.add(row)
             queue.rows[row.key] = row
             queue.running.discard(key)
             tell()
 
 
-def settled(row: MutantRow, *, confirm: Callable[[MutantRow], bool], original: Callable[[], str]) -> MutantRow:
+def settled(row: MutantRow, *, confirm: Callable[[MutantRow], bool]) -> MutantRow:
     """Return a row after the comparison with the original store.
 
-    A broken promise that the original breaks as well is unconfirmed. A trace that equals that of the original is the
-    same.
+    A broken guarantee that the original breaks as well is unconfirmed.
     """
     if row.token and row.end == "killed" and not confirm(row):
         return replace(row, end="unconfirmed", why="the original breaks the promise as well")
-    if row.strategy == TRACE and row.end == "different" and row.digest == original():
-        return replace(row, end="same")
     return row
 
 
-@lru_cache(maxsize=1)
-def _original() -> str:
-    return trace_of_original()
-
-
-def _run(key: MutantKey, budget_s: float) -> MutantRow:
-    return run_unit_tests(key, budget_s) if key.strategy == UNIT_TESTS else run_mutant_trial(key, budget_s)
+def _run(key: MutantKey, budget_s: float, digests: Sequence[str]) -> MutantRow:
+    if key.strategy == UNIT_TESTS:
+        return run_unit_tests(key, budget_s)
+    return run_mutant_trial(key, budget_s, digests)
 
 
 def _lost(key: MutantKey, plan: MutationPlan, died: Died[MutantKey]) -> MutantRow:
@@ -194,9 +251,10 @@ __all__ += ["Judged", "judge_mutants"]
 class Judged:
     """Hold the result of one mutant.
 
-    `verdict` is `killed`, `presumed equivalent`, `not reached`, `difference not judged` or `no result`. A survivor is
-    presumed equivalent if its changed statement ran and 2,000 crash states are as those of the original. It is not
-    reached if the statement never ran in any trial. `seconds` is the least processor time of a kill.
+    `verdict` is `killed`, `presumed equivalent`, `not reached`, `not compared`, `difference not judged` or `no result`.
+    A survivor is presumed equivalent if its changed statement ran in the trial `trace` and 2,000 crash states are as
+    those of the original. It is not compared if the trial `trace` does not run the statement or was not run yet. It is
+    not reached if the statement never ran in any trial. `seconds` is the least processor time of a kill.
     """
 
     mutant: Mutant
@@ -208,11 +266,18 @@ class Judged:
 
 
 def judge_mutants(plan: MutationPlan, rows: Sequence[MutantRow]) -> list[Judged]:
-    """Return the result of each mutant of a plan."""
+    """Return the result of each mutant of a plan, up to the first one without a result.
+
+    Later mutants count as without a result. The order of a sample is random, so the mutants before the first one
+    without a result are a sample as well. Mutants of statements that no strategy runs have their results at once, and
+    would make the share of survivors too large.
+    """
     of_mutant: dict[str, dict[str, MutantRow]] = defaultdict(dict)
     for key, row in plan.asked(rows).items():
         of_mutant[key.mutant][key.strategy] = row
-    return [_judged(mutant, plan, of_mutant[mutant.id]) for mutant in plan.mutants]
+    judged = [_judged(mutant, plan, of_mutant[mutant.id]) for mutant in plan.mutants]
+    first = next((number for number, each in enumerate(judged) if each.verdict == "no result"), len(judged))
+    return judged[:first] + [replace(each, verdict="no result") for each in judged[first:]]
 
 
 def _judged(mutant: Mutant, plan: MutationPlan, found: dict[str, MutantRow]) -> Judged:
@@ -221,11 +286,13 @@ def _judged(mutant: Mutant, plan: MutationPlan, found: dict[str, MutantRow]) -> 
     if kills:
         best = min(kills, key=lambda row: row.seconds)
         return Judged(mutant, "killed", best.seconds, best.strategy, best.end, found)
-    trace = found.get(TRACE)
-    if len(searches) < len(plan.strategies_of(mutant)) or trace is None:
+    if len(searches) < len(plan.strategies_of(mutant)):
         return Judged(mutant, "no result", by_strategy=found)
-    if not any(row.is_reached for row in (*searches, trace)):
+    trace = found.get(TRACE)
+    if not any(row.is_reached for row in (*searches, *([trace] if trace else []))):
         return Judged(mutant, "not reached", by_strategy=found)
+    if trace is None or not trace.is_reached:
+        return Judged(mutant, "not compared", by_strategy=found)
     if trace.end == "same":
         return Judged(mutant, "presumed equivalent", by_strategy=found)
     return Judged(mutant, "difference not judged", by_strategy=found)

@@ -66,13 +66,15 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 class Edit:
     """Hold one change of a tree.
 
-    `scope` is the qualified name of the function or class around it, empty at the top of the module. `old` and `new`
-    are the changed part. `apply` changes the tree that the edit was listed for.
+    `scope` is the qualified name of the function or class around it, empty at the top of the module. `line` is that of
+    the changed part, and `statement_line` that of the statement with it. `old` and `new` are the changed part. `apply`
+    changes the tree that the edit was listed for.
     """
 
     operator: str
     scope: str
     line: int
+    statement_line: int
     old: Sequence[ast.AST]
     new: Sequence[ast.AST]
     apply: Callable[[], None]
@@ -322,7 +324,8 @@ class _Module:
             body[index : index + count] = [_marker(old[0]), *(ast.copy_location(each, old[0]) for each in new)]
 
         was, becomes = ([shown[0]], [shown[1]]) if shown else (old, new)
-        return Edit(operator, ".".join(self.scope), old[0].lineno, was, becomes, apply)
+        line = old[0].lineno
+        return Edit(operator, ".".join(self.scope), line, line, was, becomes, apply)
 
     def _exchanged(
         self,
@@ -344,7 +347,7 @@ class _Module:
             body.insert(body.index(statement), _marker(statement))
 
         line = int(getattr(node, "lineno", statement.lineno))
-        return Edit(operator, ".".join(self.scope), line, [node], [changed], apply)
+        return Edit(operator, ".".join(self.scope), line, statement.lineno, [node], [changed], apply)
 
 
 def _is_true(test: ast.expr) -> bool:

@@ -17,7 +17,19 @@ from types import CodeType
 
 from tornpage.properties.mutation.edits import REACHED, Edit, edits_of
 
-__all__ = ["LEFT_OUT", "Mutant", "UnknownMutant", "all_mutants", "draw_sample", "mutant_of", "tree_of"]
+__all__ = [
+    "LEFT_OUT",
+    "Mutant",
+    "UnknownMutant",
+    "all_mutants",
+    "draw_sample",
+    "modules",
+    "mutant_of",
+    "original_tree",
+    "path_of",
+    "short_name",
+    "tree_of",
+]
 
 LEFT_OUT = {
     "kernels": "its functions are compiled to machine code when they are first imported, and kept on disk",
@@ -32,7 +44,7 @@ class Mutant:
     """Name a change of the store.
 
     `module` is the import name, and `package` is the first level below the store's room. `before` and `after` are the
-    source text of the changed part.
+    source text of the changed part. `line` is its line, and `statement_line` that of the statement with it.
     """
 
     id: str
@@ -41,8 +53,14 @@ class Mutant:
     operator: str
     scope: str
     line: int
+    statement_line: int
     before: str
     after: str
+
+    @property
+    def statement(self) -> str:
+        """Return the changed statement, as `reach` names statements."""
+        return f"{short_name(self.module)}:{self.statement_line}"
 
 
 class UnknownMutant(ValueError):
@@ -54,13 +72,13 @@ class UnknownMutant(ValueError):
 
 def all_mutants() -> tuple[Mutant, ...]:
     """Return all mutants in the order of module and line."""
-    return tuple(mutant for module in _modules() for mutant in _mutants_of(module))
+    return tuple(mutant for module in modules() for mutant in _mutants_of(module))
 
 
 def mutant_of(wanted: str) -> Mutant:
     """Return the mutant with an id. Raises UnknownMutant."""
-    for module in _modules():
-        if wanted.startswith(_short(module) + ":"):
+    for module in modules():
+        if wanted.startswith(short_name(module) + ":"):
             for mutant in _mutants_of(module):
                 if mutant.id == wanted:
                     return mutant
@@ -69,12 +87,17 @@ def mutant_of(wanted: str) -> Mutant:
 
 def tree_of(wanted: Mutant) -> ast.Module:
     """Return the changed syntax tree of the mutant's module. Raises UnknownMutant."""
-    tree = ast.parse(_source(wanted.module).read_bytes())
+    tree = original_tree(wanted.module)
     for name, edit in _named_edits(wanted.module, tree):
         if name == wanted.id:
             edit.apply()
             return ast.fix_missing_locations(tree)
     raise UnknownMutant(wanted.id)
+
+
+def original_tree(module: str) -> ast.Module:
+    """Return the syntax tree of a module of the store."""
+    return ast.parse(_source(module).read_bytes())
 
 
 def draw_sample(size: int, seed: int, *, package: str = "", operator: str = "") -> tuple[Mutant, ...]:
@@ -119,7 +142,7 @@ def _has_same_bytecode(mutant: Mutant) -> bool:
 
 @lru_cache(maxsize=512)
 def _original_bytecode(module: str) -> object:
-    return _bytecode(ast.parse(_source(module).read_bytes()))
+    return _bytecode(original_tree(module))
 
 
 def _without_marker(tree: ast.Module) -> ast.Module:
@@ -156,30 +179,46 @@ def _folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _modules() -> tuple[str, ...]:
+def modules() -> tuple[str, ...]:
     """Return the import names of the store's modules, longer names before their prefixes."""
     paths = sorted(path.relative_to(_folder()) for path in _folder().rglob("*.py"))
     names = [".".join((_ROOM, *path.with_suffix("").parts)) for path in paths if path.name != "__init__.py"]
     return tuple(name for name in names if _package(name) not in LEFT_OUT)
 
 
+def path_of(module: str) -> str:
+    """Return the path of the source of a module of the store."""
+    return str(_source(module))
+
+
 def _source(module: str) -> Path:
     return _folder().joinpath(*module.removeprefix(f"{_ROOM}.").split(".")).with_suffix(".py")
 
 
-def _short(module: str) -> str:
+def short_name(module: str) -> str:
+    """Return the import name of a module without the name of the store's room."""
     return module.removeprefix(f"{_ROOM}.")
 
 
 def _package(module: str) -> str:
-    return _short(module).partition(".")[0]
+    return short_name(module).partition(".")[0]
 
 
 @lru_cache(maxsize=512)
 def _mutants_of(module: str) -> Sequence[Mutant]:
-    tree = ast.parse(_source(module).read_bytes())
+    tree = original_tree(module)
     return tuple(
-        Mutant(name, module, _package(module), edit.operator, edit.scope, edit.line, edit.before, edit.after)
+        Mutant(
+            name,
+            module,
+            _package(module),
+            edit.operator,
+            edit.scope,
+            edit.line,
+            edit.statement_line,
+            edit.before,
+            edit.after,
+        )
         for name, edit in _named_edits(module, tree)
     )
 
@@ -188,4 +227,4 @@ def _named_edits(module: str, tree: ast.Module) -> Iterator[tuple[str, Edit]]:
     counted: Counter[tuple[str, str]] = Counter()
     for edit in edits_of(tree):
         number = counted[edit.scope, edit.operator] = counted[edit.scope, edit.operator] + 1
-        yield f"{_short(module)}:{edit.scope or 'module'}:{edit.operator.replace(' ', '-')}:{number}", edit
+        yield f"{short_name(module)}:{edit.scope or 'module'}:{edit.operator.replace(' ', '-')}:{number}", edit

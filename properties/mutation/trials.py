@@ -1,25 +1,32 @@
 """Run one strategy against one mutant in a process of its own, and return the row.
 
-The store is imported inside the functions of this module only, after the mutant was put in its place.
+The store is imported inside the functions of this module only.
 """
 
 import hashlib
 import importlib
 import logging
+import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import count as count_from
+from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.properties.campaign.resume import ResumeRows
-from tornpage.properties.mutation.loading import load_mutant
-from tornpage.properties.mutation.mutants import mutant_of
+from tornpage.properties.mutation.loading import LoadedMutant, exchange_code, forget_store, load_beside, load_mutant
+from tornpage.properties.mutation.mutants import Mutant, mutant_of
+
+if TYPE_CHECKING:
+    from tornpage.properties.campaign.coverage import Tally
 
 __all__ = [
     "KILLED", "PRELOAD", "TRACE", "TRACED_STATES", "TRIALS", "MutantEnd", "MutantKey", "MutantRow", "mutant_rows",
-    "run_mutant_trial", "trace_of_original",
+    "run_mutant_trial", "trace_digests",
 ]  # fmt: skip
 
 TRIALS = "mutants.jsonl"
@@ -27,8 +34,8 @@ TRACE = "trace"
 """The name of the trial that compares the first states of a mutant with those of the original."""
 
 TRACED_STATES = 2_000
-PRELOAD = ("hypothesis", "hypothesis.stateful", "numpy", "numba", "tornpage.model.step")
-"""The modules that a server process imports for trials. None of them is the store."""
+PRELOAD = ("tornpage.properties.mutation.trials", "tornpage.properties.mutation.ready")
+"""The modules that a server process imports for trials. The last one imports the store."""
 
 MutantEnd = Literal[
     "killed", "raised", "not imported", "survived", "exhausted", "unconfirmed", "harness", "died", "hung", "same",
@@ -66,7 +73,6 @@ class MutantRow:
     """Hold the result of a trial.
 
     `seconds` are processor time of the search without imports. `is_reached` tells whether the changed statement ran.
-    `digest` is that of the trial `trace`.
     """
 
     mutant: str
@@ -81,7 +87,6 @@ class MutantRow:
     contract: int = 0
     sentence: str = ""
     token: str = ""
-    digest: str = ""
     why: str = ""
 
     @property
@@ -99,25 +104,44 @@ def mutant_rows(directory: Path | None) -> ResumeRows[MutantRow]:
     return ResumeRows(None if directory is None else directory / TRIALS, MutantRow)
 
 
-def run_mutant_trial(key: MutantKey, budget_s: float) -> MutantRow:
-    """Load the mutant in this process, and search for it with the strategy."""
+def run_mutant_trial(key: MutantKey, budget_s: float, digests: Sequence[str] = ()) -> MutantRow:
+    """Place the mutant in this process, and search for it with the strategy.
+
+    The trial `trace` is compared with `digests`, those of the original.
+    """
     logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
-    loaded = load_mutant(mutant_of(key.mutant))
     known: dict[str, Any] = {
         "mutant": key.mutant, "strategy": key.strategy, "base_seed": key.base_seed, "budget_s": budget_s,
     }  # fmt: skip
-    began = process_time(), perf_counter()
+    began, mutant = perf_counter(), mutant_of(key.mutant)
     try:
-        importlib.import_module("tornpage.properties.score.strategies")
+        placed = _place(mutant)
     except Exception as error:
         return MutantRow(**known, end="not imported", seconds=0.0, is_reached=True, why=_last_line(error))
-    imported = process_time()
+    started = process_time()
     try:
-        found = _trace(known) if key.strategy == TRACE else _search(key, budget_s, known)
+        found = _trace(known, digests) if key.strategy == TRACE else _search(key, budget_s, known)
     except Exception as error:
         end: MutantEnd = "raised" if _is_of_store(error) else "harness"
-        found = {**known, "end": end, "seconds": process_time() - imported, "why": _last_line(error)}
-    return MutantRow(**found, is_reached=loaded.is_reached, wall_s=round(perf_counter() - began[1], 3))
+        found = {**known, "end": end, "seconds": round(process_time() - started, 3), "why": _last_line(error)}
+    return MutantRow(**found, is_reached=placed.is_reached, wall_s=round(perf_counter() - began, 3))
+
+
+def _place(mutant: Mutant) -> LoadedMutant:
+    """Change the imported store, or import the changed one. Raises what the import raises."""
+    from tornpage.properties.mutation.ready import RUN_AT_IMPORT, STRATEGIES
+
+    placed = exchange_code(mutant, RUN_AT_IMPORT)
+    if placed is not None:
+        return placed
+    del sys.modules[mutant.module]
+    alone = load_beside(mutant)
+    importlib.import_module(mutant.module)  # most mutants that cannot be imported end here, without the whole store
+    sys.meta_path.remove(alone)
+    forget_store()
+    placed = load_mutant(mutant)
+    importlib.import_module(STRATEGIES)
+    return placed
 
 
 def _search(key: MutantKey, budget_s: float, known: dict[str, Any]) -> dict[str, Any]:
@@ -147,38 +171,49 @@ def _search(key: MutantKey, budget_s: float, known: dict[str, Any]) -> dict[str,
     return {**known, "end": end, "seconds": round(min(spent(), budget_s), 3), "count": count}
 
 
-def _trace(known: dict[str, Any]) -> dict[str, Any]:
+def _trace(known: dict[str, Any], digests: Sequence[str]) -> dict[str, Any]:
+    """Compare the states of the mutant with those of the original until they differ."""
     started = process_time()
-    digest = trace_of_original()  # of the mutant here
-    return {**known, "end": "different", "seconds": round(process_time() - started, 3), "digest": digest}
+    count, end = 0, "same"
+    for digest, expected in zip_longest(trace_digests(), digests):
+        count += 1
+        if digest != expected:
+            end = "different"
+            break
+    return {**known, "end": end, "seconds": round(process_time() - started, 3), "count": count}
 
 
-def trace_of_original() -> str:
-    """Return a hash of the first 2,000 crash states of a fixed seed.
+def trace_digests() -> Iterator[str]:
+    """Yield a hash after each run of a fixed seed, up to 2,000 crash states.
 
-    It covers images, recovered logs, coverage counts and broken promises. The store that this process has imported is
-    explored, which is the original unless a mutant was loaded.
+    It covers images, recovered logs, coverage counts and broken promises of all runs so far. The store that this
+    process has imported is explored, which is the original unless a mutant was placed.
     """
     from tornpage.properties.campaign.coverage import Tally
     from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.properties.explore.crashes.explore import explore_seed
     from tornpage.properties.program.case import Settings
 
-    tally, digest, number = Tally(), hashlib.sha256(), 0
+    tally, broken = Tally(), hashlib.sha256()
     with choose_tracker("auto") as tracker:
-        while tally.all_states < TRACED_STATES:
+        for number in count_from(0):
             run = explore_seed(f"trace:{number}", Settings(), tracker=tracker, tally=tally, strategy="covering")
             for failure in run:
                 if failure is not None:
-                    digest.update(f"{failure.broken.contract} {failure.broken.sentence}".encode())
+                    broken.update(f"{failure.broken.contract} {failure.broken.sentence}".encode())
                 if tally.all_states >= TRACED_STATES:
                     break
-            number += 1
+            yield _digest(tally, broken.copy())
+            if tally.all_states >= TRACED_STATES:
+                return
+
+
+def _digest(tally: "Tally", digest: "hashlib._Hash") -> str:
     for image in (*tally.images, *tally.recovered):
         digest.update(image)
     for counted in (tally.enabled, tally.hit, tally.effective, tally.evaluations):
         digest.update(repr(sorted((name, count) for name, count in counted.items() if count)).encode())
-    return digest.hexdigest()
+    return digest.hexdigest()[:32]
 
 
 def _is_of_store(error: BaseException) -> bool:

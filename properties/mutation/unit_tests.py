@@ -13,7 +13,7 @@ from time import perf_counter
 
 from tornpage.properties.mutation.trials import MutantEnd, MutantKey, MutantRow
 
-__all__ = ["MUTANT_VARIABLE", "UNIT_TESTS", "run_unit_tests", "unit_test_folder"]
+__all__ = ["MUTANT_VARIABLE", "UNIT_TESTS", "UNIT_TESTS_S", "run_unit_tests", "unit_test_folder"]
 
 UNIT_TESTS = "unit tests"
 """The name of these trials among the strategies."""
@@ -22,6 +22,9 @@ MUTANT_VARIABLE = "TORNPAGE_MUTANT"
 """The environment variable with the id of the mutant that the plugin loads."""
 
 _PLUGIN = "tornpage.properties.mutation.pytest_mutant"
+UNIT_TESTS_S = 60.0
+"""Processor time of the unit tests, about."""
+
 _WALL_S_MAX = 1_200.0
 _PASSED, _FAILED = 0, 1
 

@@ -7,6 +7,7 @@ from tornpage.properties.planted.programs import Program
 from tornpage.properties.program.case import Case
 from tornpage.properties.program.cluster_case import ClusterCase, ClusterProgram
 from tornpage.properties.program.group_case import GroupCase, GroupProgram
+from tornpage.properties.program.raft_case import RaftCase, RaftProgram
 
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 
@@ -39,8 +40,9 @@ class PlantedBug:
     `program` is the minimal reproducer. Its last operation breaks a guarantee, and the store without the bug keeps all
     guarantees. The broken guarantee is `contract` unless `breaks_first` names another one that is judged earlier. A bug
     for which two threads have to meet has no program. A bug that no single thread can show has `needs_threads` set.
-    A bug of replication has the program of a `cluster` instead; a run with it ends with a healed network. A bug of
-    consumers has the program of a consumer group (`consumers`); a run with it ends without faults.
+    A bug of replication has the program of a `cluster` instead, a bug of Raft that of a group (`raft`). Such a run
+    ends with a healed network. A bug of consumers has the program of a consumer group (`consumers`), whose run ends
+    without faults.
     """
 
     id: str
@@ -55,6 +57,7 @@ class PlantedBug:
     program: Program | None = None
     cluster: ClusterProgram | None = None
     consumers: GroupProgram | None = None
+    raft: RaftProgram | None = None
     breaks_first: int = 0
 
     @property
@@ -71,9 +74,10 @@ class PlantedBug:
         return Case(replace(settings, bug=self.id), operations)
 
     @property
-    def needs_cluster(self) -> bool:
-        """Return whether only a cluster of nodes can show the bug."""
-        return self.cluster is not None
+    def needs_group(self) -> str:
+        """Return the strategy that runs such nodes if only they can show the bug, else ""."""
+        kinds = {"cluster": self.cluster, "consumers": self.consumers, "raft": self.raft}
+        return next((name for name, program in kinds.items() if program is not None), "")
 
     @property
     def cluster_reproducer(self) -> ClusterCase | None:
@@ -84,17 +88,20 @@ class PlantedBug:
         return ClusterCase(replace(settings, bug=self.id), operations)
 
     @property
-    def needs_consumers(self) -> bool:
-        """Return whether only a consumer group can show the bug."""
-        return self.consumers is not None
-
-    @property
     def group_reproducer(self) -> GroupCase | None:
         """Return the minimal reproducer of a consumer group, with the bug in its settings."""
         if self.consumers is None:
             return None
         settings, operations = self.consumers
         return GroupCase(replace(settings, bug=self.id), operations)
+
+    @property
+    def raft_reproducer(self) -> RaftCase | None:
+        """Return the minimal reproducer of a Raft group, with the bug in its settings."""
+        if self.raft is None:
+            return None
+        settings, operations = self.raft
+        return RaftCase(replace(settings, bug=self.id), operations)
 
     @property
     def shown_contract(self) -> int:

@@ -16,6 +16,7 @@ from tornpage.properties.planted import (
     put,
     queue,
     races,
+    raft,
     read,
     recovery,
     replication,
@@ -28,6 +29,7 @@ __all__ = [
     "GROUPS",
     "GROUP_REPRODUCERS",
     "PLANTED",
+    "RAFT_REPRODUCERS",
     "REPRODUCERS",
     "UnknownBug",
     "bug_of",
@@ -53,6 +55,7 @@ PLANTED: dict[str, PlantedBug] = {
         io,
         replication,
         consumers,
+        raft,
     )
     for bug in module.BUGS
 }
@@ -65,6 +68,9 @@ CLUSTER_REPRODUCERS = {bug.id: bug.cluster_reproducer for bug in PLANTED.values(
 
 GROUP_REPRODUCERS = {bug.id: bug.group_reproducer for bug in PLANTED.values() if bug.group_reproducer is not None}
 """The minimal reproducers of bugs of consumers."""
+
+RAFT_REPRODUCERS = {bug.id: bug.raft_reproducer for bug in PLANTED.values() if bug.raft_reproducer is not None}
+"""The minimal reproducers of bugs of Raft groups."""
 
 GROUPS = (DURABILITY,)
 """The named sets of bugs."""

@@ -23,8 +23,10 @@ from tornpage.model.operations import (
     QueryOffsets,
     ServiceName,
 )
+from tornpage.model.properties import CLAUSES
 
 __all__ = [
+    "FILTERED",
     "PROPERTIES",
     "TOPICS",
     "WORDS",
@@ -56,6 +58,19 @@ PROPERTIES = (
     "DELAY\x011\x02KEYS\x01k1",
     "INNER_MULTI_DISPATCH\x01%LMQ%one,%LMQ%two",
 )
+FILTERED = (
+    "size\x015\x02color\x01red",
+    "size\x013",
+    "size\x01-2\x02limit\x013.5",
+    "size\x013.5\x02limit\x015",
+    "size\x013000000000\x02color\x01blue",
+    "size\x01many\x02color\x01it's",
+    "paid\x01TRUE\x02color\x01red",
+    "paid\x01no\x02size\x014",
+    "",
+)
+"""Properties that filters read: numbers of several kinds, text that is no number, and none."""
+
 TOPICS = ("TopicA", "TopicB", "%RETRY%group")
 
 
@@ -64,8 +79,9 @@ class Words:
     """What the operations of a run are drawn from.
 
     A put goes to one of `topics` and one of `queues` queues, with `body_bytes` bytes and one of the `properties`. A
-    member of a batch has one of the first three properties. A pull asks for one of `pulls` messages. A step of one of
-    the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely. With
+    member of a batch has one of the first three properties. A pull asks for one of `pulls` messages. With
+    `by_properties` it filters by properties instead of tags, and most puts have properties that filters read. A step of
+    one of the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely. With
     `topics_move` each session has topics of its own, so that the queues of earlier ones expire.
     """
 
@@ -77,6 +93,7 @@ class Words:
     pulls: tuple[int, ...] = (32, 3, 1)
     pauses_ms: tuple[int, ...] = (0, 200, 500, 1_000, 10_000)
     topics_move: bool = False
+    by_properties: bool = False
 
     def in_session(self, number: int) -> "Words":
         """Return the words of a session, counted from 0."""
@@ -131,13 +148,22 @@ def draw_get(rng: random.Random) -> Get:
 
 
 def draw_get_message(rng: random.Random, words: Words = WORDS) -> GetMessage:
-    """Draw a pull."""
+    """Draw a pull, by properties or by tags."""
     return GetMessage(
         queue=rng.randrange(-1, 8),
         shift=rng.choice((0, 0, 1, 5, -1, 30)),
         max_msg_nums=rng.choice(words.pulls),
-        tags=rng.choice(("", "", "TagA", "TagA||TagB")),
+        tags="" if words.by_properties else rng.choice(("", "", "TagA", "TagA||TagB")),
+        where=_draw_where(rng) if words.by_properties else "",
     )
+
+
+def _draw_where(rng: random.Random) -> str:
+    """Draw an expression of one to five clauses."""
+    parts = [
+        f"{rng.choice(('', '', 'NOT '))}({clause})" for clause in rng.choices(tuple(CLAUSES), k=rng.randrange(1, 6))
+    ]
+    return rng.choice((" AND ", " OR ")).join(parts)
 
 
 def draw_query_key(rng: random.Random) -> QueryKey:
@@ -168,7 +194,7 @@ def draw_put(rng: random.Random, words: Words = WORDS) -> Put:
         body_bytes=rng.choice(words.body_bytes),
         fill=rng.randrange(1 << 16),
         body_kind="record" if rare < 0.1 else "zeros" if rare < 0.15 else "random",
-        properties=rng.choice(words.properties),
+        properties=rng.choice(FILTERED if words.by_properties and rng.random() < 0.7 else words.properties),
         sys_flag=0x04 if rare > 0.95 else 0x0C if rare > 0.9 else 0,
         born_v6=0.8 < rare < 0.85,
         store_v6=0.83 < rare < 0.88,

@@ -15,8 +15,16 @@ from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
+from tornpage.properties.raft.replay import RaftFailure, replay_raft
 
-__all__ = ["CaseDetection", "ClusterDetection", "Detection", "GroupDetection", "InterleavingDetection"]
+__all__ = [
+    "CaseDetection",
+    "ClusterDetection",
+    "Detection",
+    "GroupDetection",
+    "InterleavingDetection",
+    "RaftDetection",
+]
 
 
 class Detection(Protocol):
@@ -137,6 +145,30 @@ class GroupDetection:
 
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
         return replay_group(self.failure.case.with_bug(""), tracker=tracker) is None
+
+
+@dataclass(frozen=True, slots=True)
+class RaftDetection:
+    """Hold a failing case of a Raft group."""
+
+    failure: RaftFailure
+
+    @property
+    def broken(self) -> GuaranteeBroken:
+        return self.failure.broken
+
+    @property
+    def operations(self) -> int:
+        return len(self.failure.case.operations)
+
+    def token(self) -> str:
+        return self.failure.case.token()
+
+    def replays(self, tracker: DirtyTracker) -> bool:
+        return replay_raft(self.failure.case, tracker=tracker) is not None
+
+    def needs_its_bug(self, tracker: DirtyTracker) -> bool:
+        return replay_raft(self.failure.case.with_bug(""), tracker=tracker) is None
 
 
 def _without_bug(interleaving: Interleaving) -> Interleaving:

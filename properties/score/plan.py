@@ -10,8 +10,12 @@ from tornpage.properties.score.trials import ClockName, TrialKey, TrialRow
 __all__ = ["Plan", "may_see", "reason_why_not"]
 
 _MANY_THREADS = frozenset({"interleavings"})
-_MANY_NODES = frozenset({"cluster"})
-_CONSUMERS = frozenset({"consumers"})
+_OF_GROUPS = {
+    "cluster": ("the bug needs two nodes", "this strategy runs nodes that replicate"),
+    "consumers": ("the bug needs consumers", "this strategy runs consumer groups"),
+    "raft": ("the bug needs a Raft group", "this strategy runs Raft groups"),
+}
+"""Strategies for the bugs of one kind only, why others cannot show those, and why they cannot show others."""
 
 
 def may_see(bug: str, strategy: str) -> bool:
@@ -25,10 +29,10 @@ def may_see(bug: str, strategy: str) -> bool:
 def reason_why_not(bug: str, strategy: str) -> str:
     """Return why a strategy cannot show a bug, or an empty string if it can."""
     found = PLANTED[bug]
-    if found.needs_cluster != (strategy in _MANY_NODES):
-        return "the bug needs two nodes" if found.needs_cluster else "this strategy runs nodes that replicate"
-    if found.needs_consumers != (strategy in _CONSUMERS):
-        return "the bug needs consumers" if found.needs_consumers else "this strategy runs consumer groups"
+    if found.needs_group and found.needs_group != strategy:
+        return _OF_GROUPS[found.needs_group][0]
+    if strategy in _OF_GROUPS and found.needs_group != strategy:
+        return _OF_GROUPS[strategy][1]
     if found.needs_threads and strategy not in _MANY_THREADS:
         return "the bug needs two threads, and this strategy runs one"
     return ""

@@ -23,15 +23,18 @@ from tornpage.properties.explore.interleavings.campaign import InterleavingTally
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, SHORT_TURNS, TURN_EXAMPLES_MAX, check
+from tornpage.properties.explore.raft.campaign import draw_run as draw_raft_run
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.group_case import GroupSettings
+from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.score.detections import (
     CaseDetection,
     ClusterDetection,
     Detection,
     GroupDetection,
     InterleavingDetection,
+    RaftDetection,
 )
 
 __all__ = [
@@ -238,6 +241,22 @@ class ConsumerGroups:
             yield states, None if run.failure is None else GroupDetection(run.failure)
 
 
+@dataclass(frozen=True, slots=True)
+class RaftGroups:
+    """Run drawn Raft groups, of one, three and five members in turn (`tornpage explore raft`)."""
+
+    counts = "states"
+    is_seeded = True
+
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
+        states = 0
+        for number in count():
+            group = RaftSettings(members=(3, 5, 1)[number % 3], disk=settings.disk, bug=settings.bug)
+            run = draw_raft_run(group, f"{seed}:{number}", tracker=tracker)
+            states += run.states
+            yield states, None if run.failure is None else RaftDetection(run.failure)
+
+
 STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
     "covering": RandomRuns(mix="covering"),
@@ -246,6 +265,7 @@ STRATEGIES: dict[str, Strategy] = {
     "interleavings": Interleaved(),
     "cluster": Clusters(),
     "consumers": ConsumerGroups(),
+    "raft": RaftGroups(),
 }
 """The strategies by name; all bugs that they can show are scored with the same ones."""
 

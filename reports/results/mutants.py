@@ -32,7 +32,7 @@ RATE_COLUMNS = (
 )
 SURVIVOR_COLUMNS = ("kind", "mutant", "line", "before", "after")
 _EQUIVALENT, _NO_RESULT = "presumed equivalent", "no result"
-_SURVIVED = ("difference not judged", "not reached", _EQUIVALENT)
+_SURVIVED = ("difference not judged", "not compared", "not reached", _EQUIVALENT)
 """The kinds of survivors, the most telling first."""
 _TEXT_MAX = 120
 

@@ -4,15 +4,19 @@ A loss counts acknowledged messages only: a producer without an answer sends aga
 the age of the oldest lost message. Both are known at every moment of a trace. The worst moment for a loss is the last
 one before a flush, or a commit, ends; these moments are looked at one by one. Quantiles are over moments drawn evenly
 from the load.
+
+With a second copy a power loss is that of the machine of the master. A message is safe from it once the slave has
+received it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tornpage.sim.distributions import Int64s
 from tornpage.sim.experiments.policies import StorePolicy
+from tornpage.sim.pair import replicate
 from tornpage.sim.results.crashes import crash_moments, losses
 from tornpage.sim.results.tables import quantile, summarise_flushes, summarise_put_latency
 from tornpage.sim.results.trace import Trace
@@ -59,6 +63,9 @@ def assess(policy: StorePolicy, trace: Trace, *, crash: str, share: float, seed:
     `crash` is one of CRASHES. `share` is the share of the crashes whose loss counts: 1 is the worst crash.
     """
     put, work = summarise_put_latency(trace), summarise_flushes(trace)
+    if policy.replica is not None:
+        copy = replicate(policy.replica, trace.seed, trace.committed_ns, trace.size)
+        trace = replace(trace, durable_ns=np.minimum(trace.durable_ns, copy.received_ns))
     ages, messages, _ = _losses(trace, crash_moments(trace, MOMENTS, seed=seed), crash)
     worst_ages, worst_messages, worst_bytes = _losses(trace, _worst_moments(trace, crash), crash)
     age_max, messages_max = max(_last(ages), _last(worst_ages)), max(_last(messages), _last(worst_messages))

@@ -1,12 +1,19 @@
-"""The compared policies: settings of a broker that decide latency and loss."""
+"""The compared policies: settings of a broker that decide latency and loss.
+
+With a link, policies with a second copy are compared too. A put of them is answered after the acknowledgement of the
+slave (SYNC_MASTER). The slave of RocketMQ acknowledges what it has received. That of this store may acknowledge what is
+durable, for which no broker has a setting.
+"""
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.experiments.policies import SYNC, StorePolicy
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.experiments.policies import ASYNC, SYNC, StorePolicy
+from tornpage.sim.pair import Link, Pair
 from tornpage.sim.scenario import Pool
 
-__all__ = ["KINDS", "candidates", "kind_of"]
+__all__ = ["KINDS", "candidates", "kind_of", "with_replica"]
 
-KINDS = ("sync", "timed", "woken", "pool")
+KINDS = ("sync", "timed", "woken", "pool", "replica")
 INTERVALS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 TIMED_PAGES = (0, 4, 16)
 WOKEN_PAGES = (1, 4, 16, 64)
@@ -18,7 +25,7 @@ WARMED = AllocationPolicy(warm_up=WarmUp.TOUCH_AND_FORCE)
 
 
 def candidates() -> tuple[StorePolicy, ...]:
-    """Return all policies that are compared, each with a name of its own.
+    """Return all policies of one machine that are compared, each with a name of its own.
 
     Every one of them can be written as settings of RocketMQ, so each has one file prepared ahead, warmed or not.
     """
@@ -48,8 +55,24 @@ def candidates() -> tuple[StorePolicy, ...]:
     )
 
 
+def with_replica(link: Link, disk: DeviceTimes) -> tuple[StorePolicy, ...]:
+    """Return the policies with a second copy past a link.
+
+    The slave has a disk like that of the master.
+    """
+    received = Pair(link, device=disk)
+    durable = Pair(link, acknowledge="durable", device=disk)
+    return (
+        StorePolicy("async 500 ms + received by a replica", ASYNC, None, PREPARED, received),
+        StorePolicy("async 500 ms + durable at a replica", ASYNC, None, PREPARED, durable),
+        StorePolicy("sync + received by a replica", SYNC, None, PREPARED, received),
+    )
+
+
 def kind_of(policy: StorePolicy) -> str:
     """Return the kind of a policy, one of KINDS."""
+    if policy.replica is not None:
+        return "replica"
     if policy.pool is not None:
         return "pool"
     if policy.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH:

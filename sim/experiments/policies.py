@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
 from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.pair import Pair
 from tornpage.sim.scenario import Pool, Scenario
 from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 
@@ -18,12 +19,13 @@ RECORD_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class StorePolicy:
-    """Settings of a store: when to flush, whether to use a pool, which files to prepare."""
+    """Settings of a store: flushes, pool, prepared files, and a second copy."""
 
     name: str
     flush: FlushPolicy
     pool: Pool | None = None
     allocation: AllocationPolicy = ONE_AHEAD
+    replica: Pair | None = None
 
     def scenario(
         self,
@@ -44,6 +46,7 @@ class StorePolicy:
             flush=self.flush,
             allocation=self.allocation,
             pool=self.pool,
+            replica=self.replica,
             device=device,
             workload=load,
             file_bytes=file_bytes,

@@ -112,6 +112,7 @@ SLOW_DISK = Experiment(
         ),
         series="policy",
     ),
+    needs_law=True,
     measure=measure,
     caption=caption,
 )

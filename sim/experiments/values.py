@@ -106,6 +106,8 @@ class Experiment:
     overlays: Callable[[Sequence[Row]], tuple[Overlay, ...]] = lambda rows: ()
     is_measured: bool = False
     """Whether some of its rows are measured on this machine and differ between runs."""
+    needs_law: bool = False
+    """Whether it changes the law of a sync. A calibration has measured syncs and no law."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from typing import IO, Any
 import pytest
 
 from tests.support.pipeline.handmade import copied
-from tornpage.pipeline.campaign.campaign import result_hash, run_serial
+from tornpage.pipeline.campaign.campaign import rows_of_shard
 from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 from tornpage.properties.explore.crashes.campaign import Plan
+from tornpage.properties.explore.crashes.rows import result_hash
 from tornpage.properties.program.case import Settings
 
 pytestmark = pytest.mark.deep
@@ -39,7 +40,7 @@ def serial_hash() -> str:
     except SparkUnavailable as error:
         pytest.skip(str(error))
     shards = Plan(Settings(), seed=3, states=2 * STATES, shard_states=STATES).shards()
-    return result_hash(run_serial([*shards]))
+    return result_hash(row for shard in shards for row in rows_of_shard(shard))
 
 
 def campaign_on(master: str, out: Path) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from tornpage.cli.simulating import sim
 from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.campaign.cost import Trial
 from tornpage.pipeline.spark.jobs import spark_failures
 from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable, require_java
+from tornpage.properties.explore.crashes.shards import Shard
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 
@@ -155,6 +157,38 @@ def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
     again = json.loads(said)
     assert again["result_hash"] == document["result_hash"]
     assert (figures["shards_skipped"], again["figures"]["shards_skipped"]) == (0, 2)
+
+
+def test_plan_prints_the_cost_and_runs_only_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    trials: list[Shard] = []
+
+    def measured(shard: Shard) -> Trial:
+        trials.append(shard)
+        return Trial(states=1000, runs=5, shard_s=0.5, explored_s=4.0, wall_s=9.0, file_bytes=20_000.0, row_bytes=500.0)
+
+    monkeypatch.setattr("tornpage.pipeline.campaign.cost.measured_trial", measured)
+    asked = ("--plan", "--shards", "10000", "--states-per-shard", "100000")
+    code, said, _ = run(campaign.command, *asked, "--cores", "100", "--json")
+    document = json.loads(said)
+    figures = document["figures"]
+    assert (code, document["verdict"]) == (0, None)
+    assert (figures["states"], figures["histories"], figures["rows"]) == (10**9, 5_000_000, 5_010_000)
+    assert figures["processor_s"] == pytest.approx(10_000 * (0.5 + 100 * 4.0))
+    assert figures["seconds"] == pytest.approx(figures["processor_s"] / 100)
+    assert figures["disk_bytes"] == 10_000 * 20_000 + 5_010_000 * 500
+    assert len(trials) == 1
+    _, said, _ = run(campaign.command, *asked, "--master", "local-cluster[5,2,1024]")
+    assert "1,000,000,000 counted crash states in 10,000 shards on 10 cores" in said
+    for more, complaint in (
+        (("--master", "spark://host:7077"), "does not say how many cores"),
+        (("--out", "RUN"), "--out is not for --plan"),
+        (("--peer", "rocketmq:4.9.3"), "--plan is not for runs with --peer"),
+    ):
+        code, _, said = run(campaign.command, *asked, *more)
+        assert code == 2
+        assert complaint in said
+    assert "--cores is for --plan" in run(campaign.command, "--cores", "2")[2]
 
 
 def test_planted_bug_breaks_a_campaign_with_tokens() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,9 @@ import pytest
 
 from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.audit.audit_spark import _in_tasks
-from tornpage.pipeline.campaign.aggregates import counted_here, counted_in_spark
-from tornpage.pipeline.campaign.campaign import (
-    campaign,
-    complete_shards,
-    read_rows,
-    result_hash,
-    rows_of_shard,
-    run_serial,
-)
+from tornpage.pipeline.campaign.campaign import Turn, TurnEnd, campaign, prepare_output, rows_of_shard, take_turn
+from tornpage.pipeline.campaign.files import CampaignFiles, SharedPlace, shared_place
+from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of, summary_of_rows
 from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
 from tornpage.pipeline.spark.jobs import Death, do_each
@@ -36,13 +30,13 @@ from tornpage.pipeline.spark.session import JobFailed
 from tornpage.pipeline.sweep.pareto import pareto, pareto_in_spark, points_frame
 from tornpage.pipeline.sweep.sweep import Row as PointRow
 from tornpage.pipeline.sweep.sweep import prepare_sweep, run_some, stored_points, sweep
+from tornpage.pipeline.tables.described import SWEEP_TABLE
 from tornpage.properties.explore.crashes.campaign import Plan
-from tornpage.properties.explore.crashes.rows import Row
-from tornpage.properties.explore.crashes.shards import Shard
+from tornpage.properties.explore.crashes.rows import result_hash
 from tornpage.properties.program.case import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 # ---- campaigns ---------------------------------------------------------------------------------------------------
@@ -50,16 +44,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellsAndWaits:
-    """Run a shard; the worker of shard 1 writes its process id into a pipe and waits forever."""
+    """Take turns; the second turn of shard 1 tells its process id and waits forever."""
 
     told: Path
     never: Path
 
-    def __call__(self, shard: Shard) -> list[Row]:
-        if shard.number == 1:
+    def __call__(self, place: SharedPlace, turn: Turn) -> TurnEnd:
+        if turn.shard.number == 1 and turn.progress.runs:
             self.told.write_text(str(os.getpid()))
             self.never.read_text()
-        return rows_of_shard(shard)
+        return take_turn(place, turn)
+
+
+def take_turn_elsewhere(place: SharedPlace, turn: Turn) -> TurnEnd:
+    """Take a turn on a machine that has another directory of this name."""
+    return take_turn(replace(place, mark="another"), turn)
 
 
 def pipes(directory: Path) -> TellsAndWaits:
@@ -76,31 +75,90 @@ def kill_who_tells(told: Path) -> int:
 
 
 @pytest.mark.slow
-def test_killed_worker_is_a_row_and_a_resumed_campaign_ends_as_the_serial_one(
+def test_a_worker_killed_inside_a_shard_loses_a_turn_and_the_resumed_campaign_ends_as_the_serial_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    shards = [*Plan(Settings(), seed=3, states=8, shard_states=4).shards()]
-    run, out = pipes(tmp_path), tmp_path / "run"
-    with ThreadPoolExecutor(1) as killer:
-        killed = killer.submit(kill_who_tells, run.told)
-        rows = campaign(spark, shards, out, run=run)
+    states = 300
+    shards = [*Plan(Settings(), seed=3, states=2 * states, shard_states=states).shards()]
+    serial = [row for shard in shards for row in rows_of_shard(shard)]
+    take, out = pipes(tmp_path), tmp_path / "run"
+    files = CampaignFiles(out)
+    prepare_output(out, shards, resume=False)
+    with ThreadPoolExecutor(1) as killer, shared_place(out) as place:
+        killed = killer.submit(kill_who_tells, take.told)
+        campaign(spark, shards, place, take=take, keep_every_s=0.0)
         assert killed.result() != os.getpid()
-    [death] = [row for row in rows if row["verdict"] == "harness"]
-    assert (death["kind"], death["shard"], death["states"]) == ("shard", 1, 0)
-    assert death["sentence"].startswith("the worker of shard 1 died (its process ended): nothing is known")
-    assert complete_shards(out) == {0}
-    serial = run_serial(shards)
-    assert counted_in_spark(spark, out, [0]) == counted_here([row for row in rows if row["shard"] == 0])
-    assert result_hash(rows) != result_hash(serial)
+        [death] = [row for row in files.rows([0, 1]) if row["verdict"] == "harness"]
+        assert (death["kind"], death["shard"], death["states"]) == ("shard", 1, 0)
+        assert death["sentence"].startswith("the worker of shard 1 died (its process ended): nothing is known")
+        assert files.complete() == {0}
+        assert files.progress(shards[1]).runs == 1
+        assert summary_in_spark(spark, place, [0, 1]).result_hash != result_hash(serial)
 
-    files = sorted((out / "histories").iterdir())
-    first = files[0].stat().st_mtime_ns
-    rows = campaign(spark, shards, out)
-    assert result_hash(rows) == result_hash(serial)
-    assert counted_in_spark(spark, out, [0, 1]) == counted_here(serial)
-    assert campaign(spark, shards, out) == read_rows(out, shards) == rows
-    assert sorted((out / "histories").iterdir()) == files
-    assert files[0].stat().st_mtime_ns == first
+        first = (out / "histories/part-shard-000000.parquet").stat().st_mtime_ns
+        page = next((out / "progress").iterdir())
+        campaign(spark, shards, place, keep_every_s=0.0)
+        assert not page.exists()
+        assert (out / "histories/part-shard-000000.parquet").stat().st_mtime_ns == first
+        found = summary_in_spark(spark, place, [0, 1])
+        unseen = summary_in_spark(spark, replace(place, mark="another"), [0, 1])
+        rows = spark.read.parquet(str(out / "histories"))
+    assert result_hash(files.rows([0, 1])) == result_hash(serial)
+    expected = summary_of_rows([serial])
+    for summary in (found, unseen, summary_of(files, [0, 1])):
+        assert summary.result_hash == result_hash(serial)
+        assert summary.activation() == expected.activation()
+        assert summary.discovery() == expected.discovery()
+        assert summary.levels.exercised() == expected.levels.exercised()
+    assert activation_by_sql(rows) == found.activation()
+    assert discovery_by_sql(rows) == found.discovery()
+
+
+@pytest.mark.slow
+def test_rows_of_workers_without_the_directory_are_written_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    shards = [*Plan(Settings(), seed=3, states=250, shard_states=250).shards()]
+    prepare_output(tmp_path / "run", shards, resume=False)
+    with shared_place(tmp_path / "run") as place:
+        campaign(spark, shards, place, take=take_turn_elsewhere, keep_every_s=0.0)
+    assert result_hash(CampaignFiles(tmp_path / "run").rows([0])) == result_hash(rows_of_shard(shards[0]))
+
+
+def activation_by_sql(rows: DataFrame) -> list[dict[str, Any]]:
+    """Return the activation of a campaign, computed by Spark."""
+    from pyspark.sql import functions as sql
+
+    kinds = ("armed", "fired", "mattered")
+    nothing = sql.lit(0).cast("bigint")
+    counted = [
+        rows.select(sql.explode(kind).alias("fault", "count")).select(
+            "fault", *((sql.col("count") if each == kind else nothing).alias(each) for each in kinds)
+        )
+        for kind in kinds
+    ]
+    together = counted[0].unionAll(counted[1]).unionAll(counted[2])
+    summed = together.groupBy("fault").agg(*(sql.sum(kind).alias(kind) for kind in kinds))
+    return [row.asDict() for row in summed.orderBy("fault").collect()]
+
+
+def discovery_by_sql(rows: DataFrame) -> list[dict[str, int]]:
+    """Return the discovery curve of a campaign, computed by Spark."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    seen = {"images": "distinct_images", "recovered": "distinct_recovered"}
+    number = sql.split("seed", ":")[1].cast("bigint")
+    runs = rows.filter("kind = 'history'").withColumn("number", number)
+    in_order = Window.orderBy("shard", "number").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    for name in seen:
+        first = sql.row_number().over(Window.partitionBy(f"{name}_hash").orderBy("shard", "number")) == 1
+        runs = runs.withColumn(f"new_{name}", sql.when(first, sql.col(name)).otherwise(0))
+    curve = runs.select(
+        "shard",
+        "number",
+        sql.sum("states").over(in_order).alias("states"),
+        *(sql.sum(f"new_{name}").over(in_order).alias(total) for name, total in seen.items()),
+    )
+    return [row.asDict() for row in curve.orderBy("shard", "number").select("states", *seen.values()).collect()]
 
 
 def raises_at_two(number: int) -> int:
@@ -114,6 +172,33 @@ def test_work_that_raises_is_an_answer(spark: SparkSession) -> None:
     do_each(spark, [1, 2, 3], raises_at_two, found.__setitem__)
     assert found == {1: -1, 2: Death("LookupError: two"), 3: -3}
     do_each(spark, [], raises_at_two, found.__setitem__)
+
+
+def negative(number: int) -> int:
+    return -number
+
+
+def test_pieces_are_taken_as_jobs_end_and_may_be_continued(spark: SparkSession) -> None:
+    """A campaign has more shards than fit into a list of jobs, and more turns than shards."""
+    taken: list[int] = []
+    found: list[int] = []
+    most = 0
+
+    def pieces() -> Iterator[int]:
+        for number in range(40):
+            taken.append(number)
+            yield number
+
+    def done(piece: int, answer: int | Death) -> int | None:
+        nonlocal most
+        assert answer == -piece
+        found.append(piece)
+        most = max(most, len(taken) - len(found))
+        return piece + 1000 if piece < 3 else None
+
+    do_each(spark, pieces(), negative, done)
+    assert sorted(found) == [*range(40), 1000, 1001, 1002]
+    assert most < 40
 
 
 def test_workers_with_other_code_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +264,13 @@ def test_rows_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) ->
 
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    assert pq.read_table(tmp_path / "points.parquet").to_pylist() == rows
+    table = pq.read_table(tmp_path / "points.parquet")
+    assert table.to_pylist() == rows
+    assert {*SWEEP_TABLE} == {*table.schema.names, "error"}
+    for field in spark.read.parquet(str(tmp_path / "points.parquet")).schema:
+        column = SWEEP_TABLE[field.name]
+        assert (field.dataType.simpleString(), field.metadata["comment"]) == (column.kind, column.meaning)
+        assert field.metadata.get("unit", "") == column.unit
 
 
 def test_failing_point_is_a_row(spark: SparkSession) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import struct
+from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,8 +29,20 @@ from tornpage.pipeline.readers.planning import plan
 from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
 from tornpage.pipeline.readers.reading import read_task
 from tornpage.pipeline.readers.seams import part_starts
-from tornpage.pipeline.readers.tables import FORMATS
+from tornpage.pipeline.readers.split_properties import split_properties
+from tornpage.pipeline.readers.tables import FORMATS, TIMES
+from tornpage.pipeline.rows.parquet_rows import AUDIT_TABLES
 from tornpage.pipeline.spark.agreement import PathUnseen
+from tornpage.pipeline.tables.described import (
+    CAMPAIGN_TABLE,
+    PEER_TABLE,
+    SWEEP_TABLE,
+    arrow_type,
+    described,
+    times_of,
+)
+from tornpage.properties.decode.arrays.plain import keys_of_properties
+from tornpage.properties.decode.record import parse_properties
 
 LOG, QUEUES, INDEX, CHECKPOINT = FORMATS
 
@@ -453,20 +470,112 @@ def test_spark_is_told_that_a_column_is_never_null_unless_its_meaning_says_when(
         for columns in tables.values():
             for name, column in columns.items():
                 assert column.is_nullable == ("null" in column.meaning), name
-    assert Ask.of(LOG, {"path": str(CASES["01-plain-ascii"] / "store"), "columns": "offset,tags"}).schema == (
-        "`offset` bigint NOT NULL, `tags` string"
-    )
+    assert Ask.of(LOG, {"path": str(CASES["01-plain-ascii"] / "store"), "columns": "offset,tags"}).schema["fields"] == [
+        {
+            "name": "offset",
+            "type": "long",
+            "nullable": False,
+            "metadata": {
+                "comment": "physical offset where the record begins",
+                "unit": "bytes from the start of the log",
+            },
+        },
+        {"name": "tags", "type": "string", "nullable": True, "metadata": {"comment": "the tag; null without one"}},
+    ]
 
 
 def test_the_page_of_tables_has_every_column_and_code(repository: Path) -> None:
     page = (repository / "docs/tables.md").read_text(encoding="utf-8")
-    for tables in FORMATS.values():
-        for columns in tables.values():
-            for name, column in columns.items():
-                shown = f"**{name}**" if column.is_usual else name
-                assert f"| {shown} | {column.kind} | {column.unit} | {column.meaning} |\n" in page
+    readers = [columns for tables in FORMATS.values() for columns in tables.values()]
+    written = [CAMPAIGN_TABLE, PEER_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()]
+    shown = Counter(re.findall(r"^\| \*{0,2}(\w+)\*{0,2} \| [\w<>,]+ \| ", page, re.MULTILINE))
+    del shown["column"], shown["format"]  # heads of tables
+    problems = FORMATS[LOG]["problems"]  # the page has this table once
+    told = [columns for columns in readers if columns != problems] + [problems, *written]
+    assert shown == Counter(name for columns in told for name in columns)
+    for columns in (*readers, *written):
+        for name, column in columns.items():
+            shown_name = f"**{name}**" if column.is_usual else name
+            assert f"| {shown_name} | {column.kind} | {column.unit} | {column.meaning} |\n" in page
+            assert column.meaning
     for code, meaning in PROBLEM_CODES.items():
         assert f"| {code} | {meaning} |\n" in page
+
+
+def test_files_of_tables_have_units_and_meanings_that_spark_reads() -> None:
+    for table in (CAMPAIGN_TABLE, PEER_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()):
+        plain = pa.schema([(name, arrow_type(column.kind)) for name, column in table.items()])
+        schema = described(plain, table)
+        struct = json.loads(schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+        assert [field["name"] for field in struct["fields"]] == list(table)
+        for field, (name, column) in zip(struct["fields"], table.items(), strict=True):
+            assert field["metadata"]["comment"] == column.meaning
+            assert schema.field(name).metadata[b"comment"].decode() == column.meaning
+            assert field["metadata"].get("unit", "") == column.unit
+        assert schema == plain
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (-62_135_596_800_000, datetime(1, 1, 1, tzinfo=UTC)),
+        (253_402_300_799_999, datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)),
+        (-62_135_596_800_001, None),
+        (253_402_300_800_000, None),
+        (2**63 - 1, None),
+        (-(2**63), None),
+    ],
+)
+def test_times_that_no_calendar_has_are_null(ms: int, shown: datetime | None) -> None:
+    assert times_of(np.array([ms], np.int64)).to_pylist() == [shown]
+
+
+def test_times_are_the_milliseconds_beside_them() -> None:
+    store = str(CASES["06-index-files-collisions"] / "store")
+    tables = {LOG: "rows", "rocketmq-index": "headers", "rocketmq-checkpoint": "rows"}
+    for name, table in tables.items():
+        ask = Ask.of(name, {"path": store, "table": table, "columns": "*"})
+        found = [row for task in plan(ask) for batch in read_task(task, ask) for row in batch.to_pylist()]
+        assert found
+        times = [time for time in TIMES if time in FORMATS[name][table]]
+        assert times
+        for row in found:
+            for time in times:
+                assert row[time] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row[TIMES[time]])
+
+
+PROPERTIES = st.lists(
+    st.tuples(
+        st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "__CRC32#", "a", "bc", ""]),
+        st.sampled_from(["\x01", "\x01\x01", ""]),
+        st.sampled_from(["", "x", "k1 k2", " k  k ", "__CRC32#"]),
+    ),
+    max_size=4,
+    unique_by=lambda pair: pair[0],
+).map(lambda pairs: "\x02".join("".join(pair) for pair in pairs).encode())
+
+
+@given(st.lists(st.tuples(PROPERTIES, st.sampled_from(["", "\x02"]), st.sampled_from([0, 4, 12])), max_size=6))
+def test_properties_that_are_split_at_once_are_those_of_each_record(rows: list[tuple[bytes, str, int]]) -> None:
+    stored = [text + end.encode() for text, end, _ in rows]
+    flags = np.array([flag for _, _, flag in rows], np.int64)
+    ends = np.cumsum([0, *map(len, stored)])
+    split = split_properties(ends, np.frombuffer(b"".join(stored), np.uint8))
+    assert split is not None
+    parsed = [parse_properties(text) for text in stored]
+    assert [dict(row) for row in split.maps().to_pylist()] == parsed
+    assert [list(dict(row)) for row in split.maps().to_pylist()] == [list(row) for row in parsed]
+    assert split.value_of("TAGS").to_pylist() == [row.get("TAGS") for row in parsed]
+    wanted = [keys_of_properties(row, flag) for row, flag in zip(parsed, flags.tolist(), strict=True)]
+    assert split.keys(flags).to_pylist() == wanted
+
+
+@pytest.mark.parametrize("rare", [b"a\x01\xc3\xa9", b"a\x01\xff", b"a\x011\x02b\x012\x02a\x013"])
+def test_rare_properties_are_left_to_the_plain_reader(rare: bytes) -> None:
+    data = np.frombuffer(b"b\x011" + rare, np.uint8)
+    assert split_properties(np.array([0, 3, 3 + len(rare)]), data) is None
+    assert split_properties(np.array([0, 3]), data[:3]) is not None
 
 
 @pytest.mark.parametrize("format_name", sorted(FORMATS))

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,9 @@ def here(name: str, stores: list[str], **options: str) -> list[dict[str, Any]]:
 
 
 def plain(row: Any) -> dict[str, Any]:
-    found = row.asDict(recursive=True)
-    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in found.items()}
+    found: dict[str, Any] = row.asDict(recursive=True)
+    found |= {name: bytes(value) for name, value in found.items() if isinstance(value, bytearray)}
+    return found | {name: value.astimezone(UTC) for name, value in found.items() if isinstance(value, datetime)}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,10 @@ def test_formats_and_bulk_reading_give_the_rows_that_are_read_here(
     assert [plain(row) for row in bulk.collect()] == wanted
     loaded = registered.read.format(name).options(**options).load(stores)
     assert loaded.schema == bulk.schema
+    for field in loaded.schema:
+        column = FORMATS[name][options.get("table", "rows")][field.name]
+        assert (field.dataType.simpleString(), field.metadata["comment"]) == (column.kind, column.meaning)
+        assert field.metadata.get("unit", "") == column.unit
     nullable = {field.name for field in bulk.schema if field.nullable}
     assert nullable == {each for each in bulk.columns if FORMATS[name][options.get("table", "rows")][each].is_nullable}
     assert [plain(row) for row in loaded.collect()] == wanted

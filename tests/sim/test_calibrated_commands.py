@@ -12,6 +12,7 @@ from tests.sim.made_samples import MADE_MACHINE, made_calibration
 from tornpage.bench.calibration import calibrate
 from tornpage.bench.calibration.snapshot import machine_snapshot
 from tornpage.cli.simulating.sim import command
+from tornpage.outcomes.experiments import catalogue, chosen, disk_of
 from tornpage.sim.device.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")
@@ -51,9 +52,36 @@ def test_a_calibration_is_a_device_of_run_and_sweep(file: str) -> None:
     assert {row["device"] for row in swept["rows"]} == {"calibrated ext4, mmap", "vm-ext4"}
 
 
+def test_a_calibration_is_a_device_of_experiments_and_the_frontier(file: str, tmp_path: Path) -> None:
+    asked = ["--effort", "0.002", "--device", file, "--device-mode", "pwrite"]
+    found = document("experiment", "stalls", *asked, "--seed", "7", "--json")
+    assert found["device"] == "calibrated ext4, pwrite"
+    preset = document("experiment", "stalls", "--effort", "0.002", "--seed", "7", "--json")
+    assert found["results"]["stalls"]["rows"] != preset["results"]["stalls"]["rows"]
+    caption = found["results"]["stalls"]["caption"]
+    options = f"--effort 0.002 --device {file} --device-mode pwrite --seed 7"
+    assert caption["command"] == f"tornpage sim experiment stalls {options}"
+    assert "device calibrated ext4, pwrite (given by its user)" in caption["source"]
+    front = document("frontier", "--kills", "0", "--crashes", "1", *asked, "--json")
+    assert front["device"] == "calibrated ext4, pwrite"
+
+
+def test_an_experiment_on_the_law_of_a_sync_needs_a_preset(file: str) -> None:
+    result = call("experiment", "slow-disk", "--device", file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "slow-disk changes the law of a sync, and a calibration has none; name a preset" in result.stderr
+    disk = disk_of(file)
+    assert {one.name for one in catalogue()} - {one.name for one in chosen([], everything=True, disk=disk)} == {
+        "slow-disk"
+    }
+    assert not [one for one in catalogue() if not disk_of("ebs-gp3").allows(one)]
+
+
 def test_noise_is_printed_wherever_a_calibration_is_used(tmp_path: Path) -> None:
     path = str(tmp_path / "noisy")
     save(made_calibration(snapshot=here(cpu_pressure_share=0.5)), path)
+    found = document("experiment", "stalls", "--effort", "0.002", "--device", path, "--json")
+    assert [finding["code"] for finding in found["findings"]] == ["noisy-calibration"]
     for kind in ("run", "sweep"):
         found = document(kind, "--device", path, "--rate", "1000", *SMALL)
         assert [finding["code"] for finding in found["findings"]] == ["noisy-calibration"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.json_schema import objections
 from tornpage.cli.simulating.sim import command
 from tornpage.sim import sweep
 
@@ -99,10 +100,13 @@ def test_sweep_writes_rows_and_tables(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "sweep"
     found = document("sweep", "--messages", "500", "--rate", "1000", "--rate", "9000", "--out", str(out))
     assert found["figures"]["points"] == found["figures"]["points_done"] == len(found["rows"]) == 2 * 2 * 2
-    rows = {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in out.iterdir()}
+    rows = {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in out.glob("*.jsonl")}
     assert set(rows) == {"points", "put_cdf", "at_risk", "rolls", "flushes", "put_histogram", "crashes"}
     assert rows["points"] == found["rows"]
     assert {row["point"] for row in rows["put_cdf"]} == set(range(8))
+    written = json.loads((out / "run.json").read_text())
+    assert not [*objections(written)]
+    assert {name: written[name] for name in found} == found
     text = call("sweep", "--messages", "500", "--flush", "async", "--interval-ms", "10", "--interval-ms", "90").output
     assert "async 10 ms, 4 pages, 10000 ms" in text
     assert "async 90 ms, 4 pages, 10000 ms" in text
@@ -125,13 +129,16 @@ def test_an_interrupted_sweep_keeps_the_points_that_are_done(tmp_path: Path, mon
     found = json.loads(result.stdout)
     assert (found["figures"]["points"], found["figures"]["points_done"], len(found["rows"])) == (12, 2, 2)
     assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 2
+    assert json.loads((tmp_path / "run.json").read_text())["interrupted"] is True
 
 
 def test_run_writes_the_same_tables_as_a_sweep_of_one_point(tmp_path: Path) -> None:
     asked = ["--messages", "700", "--rate", "3000", "--flush", "sync", "--allocation", "on-demand"]
     call("run", *asked, "--out", str(tmp_path / "run"))
     call("sweep", *asked, "--out", str(tmp_path / "sweep"))
-    for path in (tmp_path / "sweep").iterdir():
+    documents = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "sweep")]
+    assert [each["command"] for each in documents] == ["sim run", "sim sweep"]
+    for path in (tmp_path / "sweep").glob("*.jsonl"):
         assert (tmp_path / "run" / path.name).read_text() == path.read_text()
 
 

@@ -71,6 +71,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["board", *arguments])
 
 
+@pytest.mark.slow
 @traced
 def test_board_tells_broken_from_holding_and_from_absent_stores(stores: Path) -> None:
     out = ["--states", "20", "--seconds", "30", "--out", str(stores / "kept")]

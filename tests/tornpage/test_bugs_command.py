@@ -77,6 +77,7 @@ def test_misuse_is_refused(tmp_path: Path) -> None:
     assert "line 1" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     arguments = ("lying-flush", "--strategy", "random", "--trials", "2", "--budget", "30", "--out", str(tmp_path))
     result = run("score", *arguments, "--json")
@@ -109,6 +110,7 @@ def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.Compl
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
     """It was a traceback, and exit code 1.
 
@@ -127,6 +129,7 @@ def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
     assert rows.read_text().startswith(kept)
 
 
+@pytest.mark.slow
 def test_without_a_temporary_directory_a_score_is_refused_in_one_line(tmp_path: Path) -> None:
     """It was a traceback, and exit code 1."""
     done = score_with_files_of(0, tmp_path, trials=1)

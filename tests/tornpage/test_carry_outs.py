@@ -41,6 +41,7 @@ class CarryOuts:
                 monkeypatch.setattr(module, "shrink", ended)
 
 
+@pytest.mark.slow
 def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was run six times.
 

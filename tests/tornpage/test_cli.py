@@ -225,6 +225,7 @@ def test_following_onto_a_full_disk_is_one_line() -> None:
     assert done.stderr == FULL
 
 
+@pytest.mark.slow
 def test_a_closed_standard_output_is_nobody_who_reads() -> None:
     line = " ".join([*COMMAND, "bugs", "list", ">&-"])
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)

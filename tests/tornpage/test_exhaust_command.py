@@ -30,6 +30,7 @@ def document(text: str) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow
 def test_the_document_depends_on_neither_hash_seed_nor_number_of_processes() -> None:
     told = []
     for hash_seed, workers in (("1", "1"), ("2", "2")):
@@ -57,6 +58,7 @@ def test_a_planted_bug_ends_with_1_and_a_token_that_replays(tmp_path: Path) -> N
     assert CliRunner().invoke(replay, [finding["token"]]).exit_code == 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_with_130_and_the_next_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["--ops", "2", "--facts", "1", "--check-ops", "0", "--check-facts", "0", "--workers", "2", "--json"]
     kept = tmp_path / "workloads.jsonl"

@@ -38,6 +38,7 @@ def without_timings(said: dict[str, Any]) -> dict[str, Any]:
     return {**said, "figures": {name: n for name, n in said["figures"].items() if name not in said["timings"]}}
 
 
+@pytest.mark.slow
 def test_it_says_one_document_and_writes_a_run_directory(tmp_path: Path) -> None:
     needs_mounts(tmp_path)
     said, code = document("--only", "sparse-sigbus", "--seed", "4", "--out", str(tmp_path / "out"))

@@ -40,6 +40,7 @@ def _easy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "EFFECTS", ("puts",))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_easy")
 def test_equal_seeds_give_equal_documents() -> None:
     first, second = (run("--states", "12", "--seed", "5", "--json") for _ in range(2))

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.support.early_interrupts import outcomes
+
 LOSES_IT_TWICE = """
 import signal, weakref
 from tornpage.cli.interrupts import hear_all_interrupts
@@ -170,3 +172,11 @@ tornpage.cli.main.main()
     code, said, complaint = end_of(program)
     assert (code, said) == (130, "what there was\nremoved\n")
     assert complaint in ("", "interrupted\n")
+
+
+@pytest.mark.deep
+def test_most_interrupts_in_the_first_50_ms_are_one_line() -> None:
+    """The rest falls into the start of Python, before its script runs."""
+    command = [sys.executable, "-P", "-m", "tornpage", "explore"]
+    found = outcomes(command, tries=50, within_s=0.05)
+    assert found["line"] >= 30, found

@@ -77,6 +77,7 @@ def test_what_contradicts_itself_is_refused_in_a_line(arguments: tuple[str, ...]
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_campaign_and_a_check_leave_runs_that_have_a_report(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     runner, rows, machines = CliRunner(), tmp_path / "campaign", tmp_path / "check"

@@ -61,6 +61,7 @@ def test_a_node_serves_until_a_signal_and_prints_its_status(stop: signal.Signals
     assert not (tmp_path / "store" / "abort").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served_is_refused_with_one_line(tmp_path: Path) -> None:
     with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0") as (_, ready):
         for directory, arguments, sentence in (

@@ -82,6 +82,7 @@ def test_a_test_that_proves_nothing_fails() -> None:
         assert_store_holds(f"{BROKEN}:Mended", examples=1)
 
 
+@pytest.mark.slow
 def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
     never = Tries(None, 0, 5)

@@ -171,6 +171,14 @@ def score(
     metavar="N",
     help="Try the first N mutants with every strategy, to compare the strategies.",
 )
+@click.option(
+    "--reach",
+    "reach_s",
+    type=options.Seconds(min=0.0),
+    default=30.0,
+    show_default=True,
+    help="Processor time of each strategy on the original store, to note the statements that it runs.",
+)
 @click.option("--unit-tests", is_flag=True, help="Run the unit tests of the store on each mutant as well.")
 @click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials in parallel.")
 @options.seed_option
@@ -185,6 +193,7 @@ def mutate(
     budget: float,
     strategy: str,
     everywhere: int,
+    reach_s: float,
     unit_tests: bool,
     workers: int,
     seed: int,
@@ -234,11 +243,11 @@ def mutate(
     named = " ".join(ids) if ids else f"--sample {sample}"
     again = f"tornpage bugs mutate {named}{f' --package {package}' if package else ''}"
     again += f"{f' --operator {operator!r}' if operator else ''} --budget {budget:g} --strategy {','.join(strategies)}"
-    again += f" --everywhere {everywhere}{' --unit-tests' if unit_tests else ''} --seed {seed}"
+    again += f" --everywhere {everywhere} --reach {reach_s:g}{' --unit-tests' if unit_tests else ''} --seed {seed}"
     say(again)  # the command with all defaults, before it can fail
     mutants = chosen or draw_sample(sample, seed, package=package, operator=operator)
     plan = MutationPlan(mutants, strategies, budget, seed, everywhere, unit_tests)
-    outcome, text = mutate_outcome(plan, workers=workers, directory=directory, command=again)
+    outcome, text = mutate_outcome(plan, reach_s=reach_s, workers=workers, directory=directory, command=again)
     if directory is not None:
         write_run(directory, outcome)
     emit(outcome, as_json=as_json, text=text)

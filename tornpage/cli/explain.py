@@ -51,6 +51,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     from tornpage.outcomes.processes.clusters import explain_cluster_case
     from tornpage.outcomes.processes.groups import trace_group_case
 
+    if given.is_raft:
+        refuse("a case of a Raft group has no page; `tornpage replay` prints its schedule")
     try:
         with refusing_targets():
             if given.is_cluster:

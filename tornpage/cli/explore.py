@@ -451,6 +451,47 @@ def _consumers(context: click.Context, /, **asked: Any) -> None:
     _carry_out(exploring.explore_consumers, context, **asked | {"length": asked["length"] or 0})
 
 
+@command.command("raft", short_help="A Raft group: votes, entries, crashes.")
+@click.option("--members", type=click.IntRange(1, 7), default=3, show_default=True, help="Members of a group.")
+@click.option(
+    "--all-of",
+    "bound",
+    metavar="E,P,C[,T]",
+    type=options.Numbers(3, 4),
+    default=None,
+    help="Instead of drawn runs, search all schedules with up to E elections, P proposals, C crashes, T transfers.",
+)
+@click.option(
+    "--judged",
+    type=click.Choice(("all", "promises")),
+    default="all",
+    show_default=True,
+    help="Compare each step of a member with the model as well, or judge only the promises of the group.",
+)
+@_states_option
+@_seconds_option
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.history_option
+@options.json_option
+@click.pass_context
+def _raft(context: click.Context, /, **asked: Any) -> None:
+    """Let members of a Raft group vote, append, crash and restart, and judge the group.
+
+    Drawn runs have recorded disks and crash images. A search has logs in memory.
+
+    \b
+    tornpage explore raft --seconds 60
+    tornpage explore raft --members 5 --states 20000 --workers 2 --json
+    tornpage explore raft --all-of 2,0,1          (2 elections, 0 proposals, 1 crash)
+    tornpage explore raft --bug LB01              (must be broken)
+    """
+    _carry_out(exploring.explore_raft, context, **asked)
+
+
 @command.command("pair", short_help="Two processes that replicate, killed.")
 @click.argument("kills", metavar="KILLS", type=click.IntRange(min=1))
 @click.option(

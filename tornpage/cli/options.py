@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DISKS",
     "Commands",
+    "Numbers",
     "Seconds",
     "Span",
     "answer_option",
@@ -71,6 +72,24 @@ class Span(click.ParamType[float]):
         if found is None or not isfinite(float(found[1])):
             self.fail(f"{value!r} is no time with a unit; write it like 10ms, 500us or 1.5s", param, ctx)
         return float(found[1]) * self._UNITS[found[2]]
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """A list of natural numbers, with commas between them."""
+
+    name = "numbers"
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Read the list. A wrong one is a usage error."""
+        if isinstance(value, tuple):
+            return value
+        words = str(value).split(",")
+        if not self._least <= len(words) <= self._most or not all(each.strip().isdecimal() for each in words):
+            self.fail(f"{value!r} is no list of {self._least} to {self._most} numbers, like 2,0,1", param, ctx)
+        return tuple(map(int, words))
 
 
 class Seconds(click.FloatRange):

@@ -21,7 +21,7 @@ __all__ = ["command"]
 )
 @options.json_option
 def command(case: str, name: str, directory: str, as_json: bool) -> None:
-    """Keep a case as a regression test: CASE is a token (tp1- or tc1-…) or a case file.
+    """Keep a case as a regression test: CASE is a token (tp1-, tc1- or tr1-…) or a case file.
 
     \b
     tornpage promote tp1-… --name a_lost_size_of_the_first_file
@@ -37,6 +37,7 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     given = text_of(case)
     from tornpage.outcomes.processes.clusters import promote_cluster_case
     from tornpage.outcomes.processes.groups import promote_group_case
+    from tornpage.outcomes.processes.raft import promote_raft_case
 
     try:
         with refusing_targets():
@@ -44,6 +45,8 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
                 outcome, text = promote_cluster_case(given, path=new_test(name, directory))
             elif given.is_group:
                 outcome, text = promote_group_case(given, path=new_test(name, directory))
+            elif given.is_raft:
+                outcome, text = promote_raft_case(given, path=new_test(name, directory))
             else:
                 outcome, text = promote_outcome(case_of(given), name=name, directory=directory)
     except UnknownBug as error:

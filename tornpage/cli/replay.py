@@ -33,7 +33,7 @@ _TARGET_TRIES = 5
 )
 @options.json_option
 def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_json: bool) -> None:
-    """Repeat failures: CASE is a token (tp1-, ti1- or tc1-…), a case file, or a run directory.
+    """Repeat failures: CASE is a token (tp1-…), a case file, or a run directory.
 
     \b
     tornpage replay tp1-…
@@ -42,6 +42,7 @@ def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_jso
     tornpage replay ti1-…                     (an interleaving of threads)
     tornpage replay tc1-…                     (a cluster of nodes)
     tornpage replay tg1-…                     (a consumer group)
+    tornpage replay tr1-…                     (a Raft group)
     tornpage replay out/ older-run/           (all saved cases, with the present store and judges)
 
     Exits 1 if a failure occurs again, 0 if every guarantee holds, 3 if one of several cases cannot be read.
@@ -79,6 +80,13 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
             if image is not None:
                 refuse("a case of a consumer group has no image to write; --image goes with one store")
             outcome, told = replay_group_case(given)
+            emit(outcome, as_json=as_json, text=told)
+        if given.is_raft:
+            from tornpage.outcomes.processes.raft import replay_raft_case
+
+            if image is not None:
+                refuse("a case of a Raft group has a disk for each member; --image goes with one store")
+            outcome, told = replay_raft_case(given)
             emit(outcome, as_json=as_json, text=told)
         if given.is_interleaving:
             from tornpage.outcomes.counterexamples import replay_outcome

@@ -21,7 +21,7 @@ __all__ = ["command"]
 @options.out_option
 @options.json_option
 def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
-    """Reduce a failing case: CASE is a token (tp1-… or tc1-…) or a case file.
+    """Reduce a failing case: CASE is a token (tp1-, tc1- or tr1-…) or a case file.
 
     \b
     tornpage shrink tp1-…
@@ -37,6 +37,7 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     given = text_of(case)
     from tornpage.outcomes.processes.clusters import shrink_cluster_case
     from tornpage.outcomes.processes.groups import shrink_group_case
+    from tornpage.outcomes.processes.raft import shrink_raft_case
 
     try:
         with refusing_targets():
@@ -44,6 +45,8 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
                 outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
             elif given.is_group:
                 outcome, text = shrink_group_case(given, seconds=seconds, out=out)
+            elif given.is_raft:
+                outcome, text = shrink_raft_case(given, seconds=seconds, out=out)
             else:
                 outcome, text = shrink_outcome(case_of(given), seconds=seconds, out=out)
     except UnknownBug as error:

@@ -57,10 +57,10 @@ def _smallest(bug: PlantedBug) -> Row | None:
         cluster = bug.cluster_reproducer
         operations = [described_step(each) for each in cluster.operations]
         return {"operations": operations, "breaks": bug.shown_contract, "token": cluster.token()}
-    if bug.group_reproducer is not None:
-        group = bug.group_reproducer
-        operations = [described_step(each) for each in group.operations]
-        return {"operations": operations, "breaks": bug.shown_contract, "token": group.token()}
+    several = bug.group_reproducer or bug.raft_reproducer
+    if several is not None:
+        operations = [described_step(each) for each in several.operations]
+        return {"operations": operations, "breaks": bug.shown_contract, "token": several.token()}
     if case is None:
         return None
     return {

@@ -69,6 +69,11 @@ class GivenCase:
         """Whether it is a case of a consumer group, which has its own form."""
         return self.text.startswith("tg1-") if self.is_token else '"tornpage_group"' in self.text[:400]
 
+    @property
+    def is_raft(self) -> bool:
+        """Whether it is a case of a Raft group, which has its own form."""
+        return self.text.startswith("tr1-") if self.is_token else '"tornpage_raft"' in self.text[:400]
+
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
         from tornpage.properties.program.case import Case
@@ -131,7 +136,8 @@ def _read(path: Path) -> str:
 
 def _is_a_case(path: Path, text: str) -> bool:
     """Return whether a file is a case, or looks like one that cannot be read."""
-    return path.name.startswith(("case-", "interleaving-", "cluster-", "group-")) or '"tornpage_case"' in text[:400]
+    names = ("case-", "interleaving-", "cluster-", "group-", "raft-")
+    return path.name.startswith(names) or '"tornpage_case"' in text[:400]
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -411,7 +417,7 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
     from tornpage.properties.campaign.replay import replay
 
-    if given.is_interleaving or given.is_cluster or given.is_group:
+    if given.is_interleaving or given.is_cluster or given.is_group or given.is_raft:
         outcome, _ = _replayed(given)
         why = "; ".join(str(finding.get("sentence", "")) for finding in outcome.findings)
         return (
@@ -435,6 +441,10 @@ def _replayed(given: GivenCase) -> tuple[Outcome, str]:
         from tornpage.outcomes.processes.clusters import replay_cluster_case
 
         return replay_cluster_case(given)
+    if given.is_raft:
+        from tornpage.outcomes.processes.raft import replay_raft_case
+
+        return replay_raft_case(given)
     return replay_outcome(given.text, is_token=given.is_token)
 
 
@@ -470,7 +480,7 @@ def write_case_pages(
         if len(written) == pages_max:
             break
         given = text_of(token)
-        if given.is_interleaving or given.is_group:
+        if given.is_interleaving or given.is_group or given.is_raft:
             continue
         progress(given.name)
         try:

@@ -1,9 +1,9 @@
 """Run experiments by name, and write their tables; an interrupt keeps finished rows."""
 
-import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress
+from tornpage.outcomes.simulation_points import devices_of
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TABLE_PREFIX",
+    "Disk",
     "catalogue",
     "chosen",
-    "device_named",
+    "disk_of",
     "experiment_document",
     "experiments_outcome",
     "list_outcome",
@@ -38,28 +40,46 @@ def catalogue() -> "Sequence[Experiment]":
     return EXPERIMENTS
 
 
-def chosen(names: Sequence[str], *, everything: bool) -> "Sequence[Experiment]":
-    """Return the experiments of these names, or all; refuses unknown names."""
+def chosen(names: Sequence[str], *, everything: bool, disk: "Disk") -> "Sequence[Experiment]":
+    """Return the experiments of these names, or all that the disk allows.
+
+    Refuses unknown names, and names of experiments that the disk does not allow.
+    """
     from tornpage.sim.experiments.registry import UnknownExperiment, named
 
     if everything == bool(names):
         refuse("name experiments, or give --all; --list prints their names")
     known = catalogue()
     try:
-        return known if everything else [named(name, known) for name in dict.fromkeys(names)]
+        if everything:
+            return [one for one in known if disk.allows(one)]
+        found = [named(name, known) for name in dict.fromkeys(names)]
     except UnknownExperiment as error:
         refuse(f"{error}; --list prints the question of each")
+    for one in found:
+        if not disk.allows(one):
+            refuse(f"{one.name} changes the law of a sync, and a calibration has none; name a preset as --device")
+    return found
 
 
-def device_named(name: str) -> "DeviceTimes":
-    """Return a preset; refuses unknown ones, and calibrations, which lack causes of stalls."""
-    from tornpage.sim.device.device import PRESETS
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The device of experiments: its times, its options, and notes on a calibration."""
 
-    if name not in PRESETS:
-        if os.path.exists(name):
-            refuse(f"experiments take a preset as --device, no file; `tornpage sim run --device {name}` takes it")
-        refuse(f"no device {name!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[name]
+    times: "DeviceTimes"
+    options: str
+    notes: tuple[dict[str, Any], ...] = ()
+
+    def allows(self, experiment: "Experiment") -> bool:
+        """Return whether an experiment can use these times."""
+        return self.times.measured is None or not experiment.needs_law
+
+
+def disk_of(name: str, *, mode: str | None = None, any_machine: bool = False) -> Disk:
+    """Return a preset or a calibration; refuses unknown ones."""
+    [times], notes = devices_of([name], mode=mode, any_machine=any_machine)
+    given = "" if mode is None else f" --device-mode {mode}"
+    return Disk(times, f"--device {shlex.quote(name)}{given}{' --any-machine' if any_machine else ''}", tuple(notes))
 
 
 def list_outcome() -> tuple[Outcome, str]:
@@ -80,7 +100,7 @@ def experiments_outcome(
     command: str,
     experiments: "Sequence[Experiment]",
     *,
-    device: "DeviceTimes",
+    disk: Disk,
     seed: int,
     effort: float = 1.0,
     out: str | None = None,
@@ -99,10 +119,11 @@ def experiments_outcome(
     if isnan(effort):
         refuse("--effort nan is no share; take one above 0 and up to 1")
     directory = None if out is None else prepare(out)
-    setup = Setup(device, seed, effort)
+    setup = Setup(disk.times, seed, effort)
     results: list[Result] = []
+    failed = False
     rows: dict[str, list[Row]] = {experiment.name: [] for experiment in experiments}
-    interrupted, verdict, findings = False, None, []
+    interrupted, verdict, findings = False, None, [*disk.notes]
     try:
         with counted_progress("simulating", total=len(experiments), unit="experiments") as show:
             for done, experiment in enumerate(experiments):
@@ -113,12 +134,13 @@ def experiments_outcome(
         interrupted = True
     except HarnessError as error:
         verdict = "harness"
-        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness failed: {error}"}]
+        findings += [{"code": "harness", "severity": "harness", "sentence": f"the harness failed: {error}"}]
     except (StoreError, OSError) as error:
         said = f"the real store cannot work here: {error}; {elsewhere}"
         if not results:
             refuse(said)
-        findings = [{"code": "no-store", "severity": "warning", "sentence": said}]
+        failed = True
+        findings += [{"code": "no-store", "severity": "warning", "sentence": said}]
     whole = len(results)
     results += [cut_short(each, setup, rows[each.name]) for each in experiments[whole:] if rows[each.name]]
     less = "" if effort == 1 else f" --effort {effort:g}"
@@ -126,7 +148,7 @@ def experiments_outcome(
         result.experiment.name: experiment_document(
             result,
             place,
-            f"tornpage {again(result.experiment.name)}{less} --device {result.device} --seed {result.seed}",
+            f"tornpage {again(result.experiment.name)}{less} {disk.options} --seed {result.seed}",
         )
         for place, result in enumerate(results)
     }
@@ -136,14 +158,14 @@ def experiments_outcome(
         {"experiments": len(experiments), "experiments_done": whole},
         findings=findings,
         seed=seed,
-        extra={"device": device.name, "effort": effort, "results": documents},
+        extra={"device": disk.times.name, "effort": effort, "results": documents},
         interrupted=interrupted,
         tables={f"{TABLE_PREFIX}{name}": document for name, document in documents.items()},
     )
     if directory is not None:
         write_run(directory, outcome)
     text = _text(results, outcome, None if outcome.unwritten else out)
-    outcome.unwritten |= bool(findings)
+    outcome.unwritten |= failed or verdict is not None
     return outcome, text
 
 
@@ -180,12 +202,12 @@ def experiment_document(result: "Result", place: int, command: str) -> dict[str,
 
 
 def _text(results: "Sequence[Result]", outcome: Outcome, out: str | None) -> str:
-    lines = []
+    lines, figures = [], outcome.figures
     for result in results:
         lines += [result.experiment.title, f"  {result.experiment.question}", f"  {result.caption}", ""]
     lines += [finding["sentence"] for finding in outcome.findings]
-    if outcome.interrupted or outcome.findings:
-        how, figures = "interrupted: " if outcome.interrupted else "", outcome.figures
+    if outcome.interrupted or figures["experiments_done"] < figures["experiments"]:
+        how = "interrupted: " if outcome.interrupted else ""
         lines.append(f"{how}{figures['experiments_done']} of {figures['experiments']} experiments are done")
     if out is not None:
         lines.append(f"tables in {out}; `tornpage report {out}` draws them")

@@ -3,7 +3,7 @@
 import os
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.cli.progress import counted_progress, shrinking_lines, states_progress, steps_progress
@@ -28,6 +28,7 @@ __all__ = [
     "explore_interleavings",
     "explore_kills",
     "explore_pair",
+    "explore_raft",
     "explore_recovery",
     "explore_restarts",
     "explore_target",
@@ -70,6 +71,9 @@ class Request:
     members: int = 2
     is_orderly: bool = False
     length: int = 0
+    members: int = 3
+    bound: tuple[int, ...] | None = None
+    judged: Literal["all", "promises"] = "all"
     role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
     peer_mode: "Mode | None" = None
@@ -354,3 +358,10 @@ def explore_cluster(request: Request) -> tuple[Outcome, str]:
     from tornpage.outcomes.processes.clusters import explore_cluster as explore
 
     return explore(request)
+
+
+def explore_raft(request: Request) -> tuple[Outcome, str]:
+    """Explore Raft groups; return the outcome and its text."""
+    from tornpage.outcomes.processes import raft
+
+    return raft.search_raft(request) if request.bound else raft.explore_raft(request)

@@ -8,9 +8,19 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
 from tornpage.properties.campaign.resume import BadRows, ResumeWriteError
-from tornpage.properties.mutation.campaign import Judged, MutationPlan, TrialsDone, judge_mutants, try_mutants
+from tornpage.properties.mutation.campaign import (
+    Judged,
+    MutationPlan,
+    NotMeasured,
+    TrialsDone,
+    judge_mutants,
+    known_reach,
+    measure,
+    try_mutants,
+)
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import LEFT_OUT, Mutant
+from tornpage.properties.mutation.reach import reach_rows
 from tornpage.properties.mutation.trials import KILLED, TRACED_STATES, mutant_rows
 from tornpage.properties.mutation.unit_tests import UNIT_TESTS
 from tornpage.reports.results.intervals import interval
@@ -20,10 +30,11 @@ __all__ = ["listed_outcome", "mutate_outcome"]
 Row = dict[str, Any]
 
 _BUDGETS_S = (5.0, 10.0, 20.0, 60.0)
-_SURVIVED = ("difference not judged", "not reached", "presumed equivalent")
+_SURVIVED = ("difference not judged", "not compared", "not reached", "presumed equivalent")
 _REASONS = {
     "difference not judged": "the changed statement runs, and crash states differ, but no judge objects",
-    "not reached": "the changed statement never runs in any trial",
+    "not compared": "the changed statement runs in a search; its crash states were not compared, or do not run it",
+    "not reached": "the changed statement never runs",
     "presumed equivalent": f"the changed statement runs, and {TRACED_STATES:,} crash states are as without the change",
 }
 
@@ -38,19 +49,27 @@ def listed_outcome(mutants: Sequence[Mutant]) -> tuple[Outcome, str]:
     return Outcome("bugs mutate", None, figures, extra={"rows": rows}), "\n".join(lines)
 
 
-def mutate_outcome(plan: MutationPlan, *, workers: int, directory: Path | None, command: str) -> tuple[Outcome, str]:
-    """Run missing trials; return outcome and text. An interrupt keeps finished trials."""
+def mutate_outcome(
+    plan: MutationPlan, *, reach_s: float, workers: int, directory: Path | None, command: str
+) -> tuple[Outcome, str]:
+    """Run missing trials; return outcome and text.
+
+    Before, each strategy is measured for `reach_s` seconds of processor time. An interrupt keeps finished trials.
+    """
     try:
-        kept = mutant_rows(directory)
+        kept, reach = mutant_rows(directory), reach_rows(directory)
     except BadRows as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot read {error.filename}: {error.strerror}; name another --out directory")
     interrupted = False
+    plan = known_reach(plan, reach.rows)
     try:
+        with steps_progress("measuring", total=len(plan.strategies) + 1, unit="strategies") as show:
+            plan = measure(plan, budget_s=reach_s, workers=workers, kept=reach, progress=show)
         with steps_progress("mutating", total=len(plan.mutants), unit="mutants") as show:
             try_mutants(plan, workers=workers, kept=kept, progress=_shown(show), confirm=original_keeps)
-    except ResumeWriteError as error:
+    except (NotMeasured, ResumeWriteError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         interrupted = True
@@ -104,6 +123,7 @@ def _figures(plan: MutationPlan, judged: Sequence[Judged]) -> dict[str, float | 
         "with_result": len(ended),
         "budget_s": plan.budget_s,
         "killed": len(killed),
+        "without_a_strategy": sum(not plan.strategies_of(mutant) for mutant in plan.mutants),
         **{name.replace(" ", "_"): sum(each.verdict == name for each in ended) for name in _SURVIVED},
     }
     strict, lenient = len(ended), len(ended) - int(figures["presumed_equivalent"])
@@ -246,6 +266,9 @@ def _text(
         f"without the mutants presumed equivalent: "
         f"{_share(figures['killed'], figures['with_result'] - figures['presumed_equivalent'])}",
     ]
+    lines.append(
+        f"{figures['without_a_strategy']} of all {len(judged)} mutants are in statements that no strategy runs"
+    )
     if figures["with_result"] < len(judged):
         lines.append(f"{len(judged) - figures['with_result']} mutants without a result; the same command goes on")
     if interrupted:

@@ -401,7 +401,7 @@ def campaign(seed: int) -> Step:
     reason = _why_not()
     if reason:
         return Step("campaign", Outcome("campaign", None, {}), f"skipped: {reason}")
-    from tornpage.cli.campaign import campaign_outcome
+    from tornpage.outcomes.sharded.campaigns import campaign_outcome
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.program.case import Settings
 

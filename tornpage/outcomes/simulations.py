@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress, simulation_progress
 from tornpage.outcomes.simulation_points import points_of
+from tornpage.run.directory import RUN_FILE, write_run
 from tornpage.run.writing import refuse_foreign, unwritable
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def sim_run_outcome(
     shown = {name: getattr(tables, name) for name in TABLES if name != "flushes"}
     extra = {"scenario": scenario, "tables": shown, "law": words["law"]}
     outcome = Outcome("sim run", None, numbers, ["simulated_messages_per_s"], findings, seed=point.seed, extra=extra)
+    if out is not None:
+        write_run(Path(out), outcome)
     return outcome, run_text(tables, numbers, findings)
 
 
@@ -97,6 +100,8 @@ def sim_sweep_outcome(
         extra={"rows": rows, "pareto": pareto(rows) if best is None else best},
         interrupted=interrupted,
     )
+    if out is not None:
+        write_run(Path(out), outcome)
     said = [f"{finding['severity']}: {finding['sentence']}" for finding in failures]
     return outcome, "\n".join([sweep_text(rows, figures, out, findings), *said])
 
@@ -212,13 +217,18 @@ def _figures(tables: "PointTables") -> dict[str, float | int]:
 
 @contextmanager
 def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
-    """Yield a function that appends a point's rows to the emptied files of `out`."""
+    """Yield a function that appends a point's rows to the emptied files of `out`.
+
+    An earlier run document is removed.
+    """
     if out is None:
         yield lambda tables: None
         return
-    refuse_foreign(Path(out), [*(f"{name}.jsonl" for name in ("points", *TABLES)), "index.html"], option="--out")
+    ours = [*(f"{name}.jsonl" for name in ("points", *TABLES)), RUN_FILE, "index.html"]
+    refuse_foreign(Path(out), ours, option="--out")
     try:
         os.makedirs(out, exist_ok=True)
+        Path(out, RUN_FILE).unlink(missing_ok=True)
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context(open(os.path.join(out, f"{name}.jsonl"), "w", encoding="utf-8"))

@@ -15,16 +15,16 @@ from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.campaign.result import Found
 from tornpage.properties.explore.crashes.campaign import CrashResult, Plan
 from tornpage.properties.explore.crashes.factors import EXCLUDED, FACTORS
-from tornpage.properties.explore.crashes.rows import Row, is_complete
 from tornpage.properties.explore.crashes.shards import Shard
 from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 from tornpage.reports.activation_names import shown_name, shown_names
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.campaign.aggregates import Counted
+    from tornpage.pipeline.campaign.cost import Cost, Trial
+    from tornpage.pipeline.campaign.summary import Summary
 
-__all__ = ["campaign_outcome", "command_of", "shards_outcome"]
+__all__ = ["campaign_outcome", "command_of", "cost_outcome", "shards_outcome"]
 
 _STAGES_MAX = 40
 """Most shards in the table of times."""
@@ -280,49 +280,43 @@ def _gates(result: CrashResult) -> list[str]:
 
 
 def shards_outcome(
-    shards: Sequence[Shard], rows: Sequence[Row], counted: Counted, *, stopped: str, measured: Mapping[str, float]
+    shards: Sequence[Shard], summary: Summary, *, stopped: str, measured: Mapping[str, float]
 ) -> tuple[Outcome, str]:
-    """Return the outcome and the text of a campaign in shards, of which the rows are known.
+    """Return the outcome and the text of a campaign in shards.
 
     `stopped` is the reason of an early end, or ""; `measured` are seconds, seconds to start, and skipped shards.
     """
-    from tornpage.pipeline.campaign.campaign import result_hash, silent_in
-
-    settings = shards[0].settings
-    histories = [row for row in rows if row["kind"] == "history"]
-    exercised = exercised_by((row["levels"] or "" for row in histories), FACTORS, excluded=EXCLUDED)
-    ends = [row for row in rows if is_complete(row)]
-    deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
-    silent = silent_in(rows, settings.disk)
-    findings = [each.document() for each in _shard_findings(histories, ends, deaths, silent)]
+    first = shards[0]
+    exercised = summary.levels.exercised(excluded=EXCLUDED)
+    findings = [each.document() for each in _shard_findings(summary, summary.silent(first.settings.disk))]
     if stopped and stopped != "interrupted":
         findings.append(Finding("stopped", "harness", f"{stopped}; continue with --resume").document())
     order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
     severities = {finding["severity"] for finding in findings}
     verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
-    task_seconds = sum(row["seconds"] for row in ends)
-    states = sum(row["states"] for row in histories)
+    totals, verdicts = summary.totals, summary.verdicts
     figures: dict[str, float | int] = {
         "shards": len(shards),
-        "shards_complete": len(ends),
-        "shards_skipped": measured["skipped"],
-        "shards_died": len(deaths),
-        "states": states,
-        "all_states": sum(row["all_states"] for row in histories),
-        "histories": len(histories),
-        "distinct_images": sum(row["images"] for row in histories),
-        "distinct_recovered": sum(row["recovered"] for row in histories),
-        "proven_legal": sum(row["proven_legal"] for row in histories),
-        "repeated_histories": sum(row["repeated"] for row in histories),
-        "broken_histories": sum(row["verdict"] == "broken" for row in histories),
-        "canaries": sum(bool(row["canary"]) for row in ends),
+        "shards_complete": summary.shards_complete,
+        "shards_skipped": int(measured["skipped"]),
+        "shards_died": verdicts["shard", "harness"],
+        "states": totals["states"],
+        "all_states": totals["all_states"],
+        "histories": summary.runs,
+        "distinct_images": totals["images"],
+        "distinct_recovered": totals["recovered"],
+        "proven_legal": totals["proven_legal"],
+        "repeated_histories": totals["repeated"],
+        "broken_histories": verdicts["history", "broken"],
+        "canaries": summary.canaries,
         **_pair_figures(exercised),
         "seconds": measured["seconds"],
         "start_s": measured["start_s"],
-        "task_seconds": task_seconds,
-        "states_per_s": states / max(measured["seconds"] - measured["start_s"], 1e-9),
+        "task_seconds": summary.seconds,
+        "states_per_s": totals["states"] / max(measured["seconds"] - measured["start_s"], 1e-9),
     }
-    for row in counted.activation:
+    activation = summary.activation()
+    for row in activation:
         figures |= {f"{kind}_{row['fault']}": row[kind] for kind in ("armed", "fired", "mattered") if row[kind]}
     outcome = Outcome(
         "campaign",
@@ -330,26 +324,32 @@ def shards_outcome(
         figures,
         ("seconds", "states_per_s", "start_s", "task_seconds"),
         findings,
-        seed=shards[0].seed,
-        extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
+        seed=first.seed,
+        extra={"result_hash": summary.result_hash, "strategy": first.strategy, "settings": asdict(first.settings)},
         interrupted=stopped == "interrupted",
-        tables=_shard_tables(counted, ends, exercised, seed=shards[0].seed),
+        tables=_shard_tables(summary, activation, exercised, seed=first.seed),
     )
     return outcome, _shards_text(outcome, exercised, stopped)
 
 
-def _shard_findings(
-    histories: Sequence[Row], ends: Sequence[Row], deaths: Sequence[Row], silent: Sequence[str]
-) -> list[Finding]:
+def _shard_findings(summary: Summary, silent: Sequence[str]) -> list[Finding]:
     """Return the findings: dead workers, runs, shards, and what was never hit."""
-    findings = [Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in deaths]
-    for row in histories:
-        if row["verdict"] != "holds":
-            code = f"contract-{row['contract']}" if row["contract"] is not None else "harness"
-            more = {"history": row["seed"], "token": row["token"], "mix": row["mix"]}
-            findings.append(Finding(code, row["verdict"], row["sentence"], more))
-    findings += _without_canary(row["shard"] for row in ends if row["verdict"] == "vacuous")
-    return findings + (_never_fired(silent) if ends else [Finding("no-shards", "vacuous", "no shard was finished")])
+    deaths, vacuous = summary.verdicts["shard", "harness"], summary.verdicts["shard", "vacuous"]
+    findings = [
+        Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in summary.deaths
+    ]
+    if (more := deaths - len(summary.deaths)) > 0:
+        findings.append(Finding("worker-died", "harness", f"the workers of {more:,} more shards died"))
+    for row in summary.broken:
+        code = f"contract-{row['contract']}" if row["contract"] is not None else "harness"
+        details = {"history": row["seed"], "token": row["token"], "mix": row["mix"]}
+        findings.append(Finding(code, row["verdict"], row["sentence"], details))
+    findings += _without_canary(summary.without_canary)
+    if (more := vacuous - len(summary.without_canary)) > 0:
+        findings.append(Finding("no-canary", "vacuous", f"{more:,} more shards: no planted bug was caught"))
+    if not summary.shards_complete:
+        return [*findings, Finding("no-shards", "vacuous", "no shard was finished")]
+    return findings + _never_fired(silent)
 
 
 def _never_fired(names: Iterable[str]) -> list[Finding]:
@@ -361,16 +361,18 @@ def _without_canary(shards: Iterable[int]) -> list[Finding]:
 
 
 def _shard_tables(
-    counted: Counted, ends: Sequence[Row], exercised: Exercised, *, seed: int
+    summary: Summary, activation: Sequence[Mapping[str, Any]], exercised: Exercised, *, seed: int
 ) -> dict[str, dict[str, Any]]:
     """Return activation, discovery, exercised pairs, and seconds of each shard.
 
     Distinct counts are distinct within runs only.
     """
     caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
-    stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
-    pairs = exercised.rows() if ends else []
-    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages, "pairs": pairs}
+    stages = [
+        {"stage": f"shard {number}", "seconds": seconds} for number, seconds in summary.shard_seconds[:_STAGES_MAX]
+    ]
+    pairs = exercised.rows() if summary.shards_complete else []
+    tables = {"activation": activation, "discovery": summary.discovery(), "stages": stages, "pairs": pairs}
     return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
 
 
@@ -392,3 +394,46 @@ def _shards_text(outcome: Outcome, exercised: Exercised, stopped: str) -> str:
         lines.append(f"and {len(outcome.findings) - 10} more findings")
     verdict = "interrupted" if stopped == "interrupted" else outcome.verdict
     return "\n".join([*lines, "", f"result hash: {outcome.extra['result_hash']}", f"verdict: {verdict}"])
+
+
+# ---- cost ------------------------------------------------------------------------------------------------------------
+
+
+def cost_outcome(trial: Trial, cost: Cost, *, seed: int, keep_every_s: float) -> tuple[Outcome, str]:
+    """Return what a campaign will cost as a document and as text."""
+    measured: dict[str, float | int] = {
+        "trial_states": trial.states,
+        "trial_runs": trial.runs,
+        "trial_s": trial.wall_s,
+        "state_ms": 1e3 * trial.explored_s / max(1, trial.states),
+        "shard_s": trial.shard_s,
+        "processor_s": cost.processor_s,
+        "seconds": cost.seconds,
+        "rows": cost.rows,
+        "histories": cost.runs,
+        "disk_bytes": round(cost.disk_bytes),
+        "driver_bytes": round(cost.driver_bytes),
+    }
+    figures = {"shards": cost.shards, "states": cost.states, "cores": cost.cores, "lost_s_max": keep_every_s}
+    text = "\n".join(
+        [
+            f"{cost.states:,} counted crash states in {cost.shards:,} shards on {cost.cores:,} cores",
+            f"processor time  {_hours(cost.processor_s)}",
+            f"time            {_hours(cost.seconds)}, if the cores do nothing else",
+            f"rows            {cost.rows:,} ({cost.runs:,} runs and {cost.shards:,} shards)",
+            f"disk            {cost.disk_bytes / 1e6:,.0f} MB of Parquet in {cost.shards:,} files",
+            f"driver memory   at most {cost.driver_bytes / 1e6:,.0f} MB, without the Java process",
+            f"lost worker     costs up to {keep_every_s:.0f} s of work (--keep-every)",
+            "",
+            f"from a trial of {trial.states:,} states in {trial.runs:,} runs, {trial.wall_s:.1f} s: "
+            f"{measured['state_ms']:.1f} ms of processor time for a state, {trial.shard_s:.1f} s for a shard, "
+            f"{trial.row_bytes:,.0f} bytes for a row; nothing else was run",
+        ]
+    )
+    return Outcome("campaign", None, figures | measured, list(measured), seed=seed), text
+
+
+def _hours(seconds: float) -> str:
+    if seconds < 2 * 60:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"

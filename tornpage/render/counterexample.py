@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
     from tornpage.properties.program.cluster_case import ClusterCase
     from tornpage.properties.program.group_case import GroupCase
+    from tornpage.properties.program.raft_case import RaftCase
 
 __all__ = [
     "cluster_regression_module",
@@ -243,7 +244,7 @@ def foreign_regression_module(case: Case, symptom: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _literals(case: "Case | ClusterCase | GroupCase", symptom: str) -> tuple[str, str]:
+def _literals(case: "Case | ClusterCase | GroupCase | RaftCase", symptom: str) -> tuple[str, str]:
     """Return the document of a case and its symptom as text that cannot end a literal."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return document, symptom.replace("\\", "\\\\").replace('"', "'")
@@ -264,8 +265,13 @@ def group_regression_module(case: "GroupCase", symptom: str) -> str:
     return _module(case, symptom, kind=("group_case", "GroupCase"), run=("consumers", "replay_group"))
 
 
+def raft_regression_module(case: "RaftCase", symptom: str) -> str:
+    """Return a test module that runs a case of a Raft group."""
+    return _module(case, symptom, kind=("raft_case", "RaftCase"), run=("raft", "replay_raft"))
+
+
 def _module(
-    case: "Case | ClusterCase | GroupCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]
+    case: "Case | ClusterCase | GroupCase | RaftCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]
 ) -> str:
     """Return a test module.
 

@@ -18,13 +18,16 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.run.writing import refuse_store_directory
 
-__all__ = ["IMAGES", "machine", "prepare", "temporary_directory", "write_run"]
+__all__ = ["IMAGES", "RUN_FILE", "machine", "prepare", "temporary_directory", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
 IMAGES = "images"
 """Crash images in which a peer broke a promise."""
-_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl", "peer-workloads.jsonl"}
+_KEPT = {
+    "trials.jsonl", "small.jsonl", "workloads.jsonl", "damages.jsonl", "peer-workloads.jsonl", "mutants.jsonl",
+    "reach.jsonl",
+}  # fmt: skip
 """Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 """Results of a single run."""
@@ -82,7 +85,7 @@ def write_run(directory: Path, outcome: Outcome) -> None:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        (directory / TABLES).mkdir(parents=True, exist_ok=True)
+        (directory / TABLES if outcome.tables else directory).mkdir(parents=True, exist_ok=True)
         for name, table in outcome.tables.items():
             _write(directory / TABLES / f"{name}.json", table)
         _write(directory / RUN_FILE, run)

@@ -7,6 +7,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,7 +38,9 @@ def new_file(path: str, *, option: str, overwrite: bool) -> Path:
 
 
 def refuse_store_directory(directory: Path, *, option: str) -> None:
-    """Refuse a directory that is a store or lies in one."""
+    """Refuse a directory that is a store or lies in one, and the path of an object store."""
+    if re.match(r"(?!file:)[a-z][a-z0-9+.-]+:/", str(directory)):
+        refuse(f"{directory} is no directory of a file system; write to one with {option}, and copy that")
     absolute = directory.absolute()
     for each in (absolute, *absolute.parents):
         if any((each / sign).is_dir() for sign in _SIGNS):

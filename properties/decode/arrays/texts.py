@@ -22,6 +22,9 @@ _Copy = Callable[[_Bytes, _Table, _Table, _Bytes], None]
 
 _HEAD_BYTES = 48
 
+_BUFFER_BYTES = 64 * 1024
+"""First size of a buffer of strings."""
+
 
 def _raw(table: _Table) -> _Places:
     return table[Column.OFFSET], table[Column.SIZE]
@@ -56,11 +59,41 @@ _PLACES: dict[str, Callable[[_Table], _Places]] = {
 assert _PLACES.keys() == TEXTS
 
 
+class _Strings:
+    """Byte strings in order, one after the other in one buffer that grows."""
+
+    def __init__(self, room_bytes: int) -> None:
+        self._sizes: list[_Table] = []
+        self._buffer = np.empty(room_bytes, np.uint8)
+        self._used = 0
+
+    def room(self, sizes: _Table) -> _Bytes:
+        """Return the place for the next strings, which have these sizes."""
+        start, end = self._used, self._used + int(sizes.sum())
+        if end > len(self._buffer):
+            grown = np.empty(max(end, 2 * len(self._buffer)), np.uint8)
+            grown[:start] = self._buffer[:start]
+            self._buffer = grown
+        self._sizes.append(sizes.copy())
+        self._used = end
+        return self._buffer[start:end]
+
+    @property
+    def room_bytes(self) -> int:
+        """Return the size of the buffer."""
+        return len(self._buffer)
+
+    def taken(self) -> tuple[_Table, _Bytes]:
+        """Return the ends of the strings, from 0 on, and their bytes."""
+        ends: _Table = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._sizes]))
+        return ends, self._buffer[: self._used]
+
+
 class TextColumns:
-    """Byte strings of the rows of one batch, in order."""
+    """Byte strings of the rows of one batch, in order. Each is copied once."""
 
     def __init__(self, names: frozenset[str]) -> None:
-        self._parts: dict[str, list[tuple[NDArray[np.int64], _Bytes]]] = {name: [] for name in sorted(names)}
+        self._strings = {name: _Strings(_BUFFER_BYTES) for name in sorted(names)}
         self.size_bytes = 0
 
     def add_piece(self, data: _Bytes, base: int, table: _Table, copy: _Copy) -> None:
@@ -68,31 +101,26 @@ class TextColumns:
 
         The first byte of `data` has the physical offset `base`. `copy` is the kernel's `copy_stretches`.
         """
-        for name, parts in self._parts.items():
+        for name, strings in self._strings.items():
             starts, sizes = _PLACES[name](table)
-            gathered = np.empty(int(sizes.sum()), np.uint8)
-            copy(data, starts - base, sizes, gathered)
-            parts.append((sizes.copy(), gathered))
-            self.size_bytes += len(gathered)
+            room = strings.room(sizes)
+            copy(data, starts - base, sizes, room)
+            self.size_bytes += len(room)
 
     def add_record(self, record: Record) -> None:
         """Take the strings of one record."""
-        for name, parts in self._parts.items():
-            row = np.zeros((len(Column), 1), np.int64)
-            row[Column.SIZE], row[Column.SYS_FLAG] = record.size_bytes, record.sys_flag
-            row[Column.BODY_SIZE], row[Column.PROPERTIES_SIZE] = len(record.body), len(record.properties)
+        row = np.zeros((len(Column), 1), np.int64)
+        row[Column.SIZE], row[Column.SYS_FLAG] = record.size_bytes, record.sys_flag
+        row[Column.BODY_SIZE], row[Column.PROPERTIES_SIZE] = len(record.body), len(record.properties)
+        raw = np.frombuffer(record.raw, np.uint8)
+        for name, strings in self._strings.items():
             starts, sizes = _PLACES[name](row)
-            raw = np.frombuffer(record.raw, np.uint8)
-            parts.append((sizes, raw[starts[0] : starts[0] + sizes[0]]))
+            strings.room(sizes)[:] = raw[starts[0] : starts[0] + sizes[0]]
             self.size_bytes += int(sizes[0])
 
     def take(self) -> Texts:
         """Return the strings gathered so far, and start again without any."""
+        taken = {name: strings.taken() for name, strings in self._strings.items()}
+        self._strings = {name: _Strings(strings.room_bytes) for name, strings in self._strings.items()}
         self.size_bytes = 0
-        taken = {}
-        for name, parts in self._parts.items():
-            sizes = [np.zeros(1, np.int64), *(part[0] for part in parts)]
-            ends = np.cumsum(np.concatenate(sizes))
-            taken[name] = ends, np.concatenate([np.zeros(0, np.uint8), *(part[1] for part in parts)])
-            parts.clear()
         return taken

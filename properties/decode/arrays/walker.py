@@ -28,8 +28,8 @@ __all__ = ["BATCH_ROWS", "PIECE_BYTES", "is_compiled", "walk_arrays"]
 
 BATCH_ROWS = 65_536
 PIECE_BYTES = 1024 * 1024
-TEXT_BYTES = 64 * 1024 * 1024
-"""Size of a batch's texts at which it is complete."""
+TEXT_BYTES = 4 * 1024 * 1024
+"""Size of a batch's texts at which it is complete. Larger buffers leave the cache, and their pages are always new."""
 
 _KEYS_A_ROW = 4
 

@@ -7,10 +7,12 @@ failures.
 """
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
+from typing import overload
 
 from tornpage.model.operations import AimFault
 from tornpage.properties.campaign.coverage import Tally, merged
@@ -41,7 +43,7 @@ from tornpage.properties.explore.crashes.shards import (
 )
 from tornpage.properties.program.case import Settings
 
-__all__ = ["CrashResult", "Plan", "death_sentence", "run_campaign"]
+__all__ = ["CrashResult", "Plan", "PlannedShards", "death_sentence", "run_campaign"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,42 @@ class Plan:
 
         The last one has the rest of `states`. The iterator is endless if only time ends the campaign.
         """
-        many = self.states if self.states is not None else self.shard_states * 10**9
-        for number, start in enumerate(range(0, many, self.shard_states)):
-            states = min(self.shard_states, many - start)
-            yield Shard(
-                number,
-                self.seed,
-                states,
-                self.settings,
-                self.strategy,
-                self.failures_max,
-                self.fault_rules,
-            )
+        return map(self.shard, count() if self.states is None else range(-(-self.states // self.shard_states)))
+
+    def shard(self, number: int) -> Shard:
+        """Return one of these shards."""
+        left = self.shard_states if self.states is None else self.states - number * self.shard_states
+        return Shard(
+            number,
+            self.seed,
+            min(self.shard_states, left),
+            self.settings,
+            self.strategy,
+            self.failures_max,
+            self.fault_rules,
+        )
+
+
+class PlannedShards(Sequence[Shard]):
+    """Present the shards of a plan as a sequence; each is made when it is used."""
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.states is not None
+        self._plan = plan
+        self._many = -(-plan.states // plan.shard_states)
+
+    def __len__(self) -> int:
+        return self._many
+
+    @overload
+    def __getitem__(self, index: int) -> Shard: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Shard]: ...
+
+    def __getitem__(self, index: int | slice) -> Shard | list[Shard]:
+        numbers = range(self._many)[index]
+        return self._plan.shard(numbers) if isinstance(numbers, int) else [*map(self._plan.shard, numbers)]
 
 
 CrashResult = CampaignResult[Tally, Failure]

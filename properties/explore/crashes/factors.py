@@ -133,6 +133,10 @@ _WORDS: Mapping[str, tuple[str, Mapping[str, Fields]]] = {
         "get_message",
         {"up_to_32": {"pulls": WORDS.pulls}, "above_32": {"pulls": (33, 64, 800)}},
     ),
+    "filters": (
+        "get_message",
+        {"tags": {"by_properties": False}, "properties": {"by_properties": True}},
+    ),
     "pauses": (
         "step",
         {
@@ -221,6 +225,7 @@ def _excluded() -> Iterator[Pair]:
     for level in ("short", "long"):
         yield ("rule_step", "off"), ("pauses", level)
     yield ("rule_get_message", "off"), ("pulls", "above_32")
+    yield ("rule_get_message", "off"), ("filters", "properties")
     no_index = ("index_entries", "none")
     for level in _SETTINGS["index_slots"].keys() - {"3"}:
         yield no_index, ("index_slots", level)

@@ -3,6 +3,9 @@
 Each run has one row (kind `history`), and the shard has one (kind `shard`). The row of the shard means that the shard
 is complete, unless its verdict is `harness`: then the worker died. `seconds` is the only measured column and the only
 one left out of the hash.
+
+A turn of a shard that is not complete ends with a row of the kind `page` instead. It has the sums of all turns so far
+and is no part of the result: `progress_of` makes the `ShardProgress` of it and of the rows that do not hold.
 """
 
 import hashlib
@@ -14,9 +17,21 @@ from typing import Any
 
 from tornpage.properties.campaign.replay import signature
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun, enough
+from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardProgress, ShardRun, enough
 
-__all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
+__all__ = [
+    "Row",
+    "RowDigest",
+    "break_of",
+    "combined_hash",
+    "death_row",
+    "is_complete",
+    "order",
+    "progress_of",
+    "result_hash",
+    "rows_of",
+    "that_count",
+]
 
 Row = dict[str, Any]
 """One row by column name; `armed`, `fired` and `mattered` are dicts."""
@@ -25,14 +40,34 @@ MEASURED = ("seconds",)
 
 
 def rows_of(run: ShardRun) -> list[Row]:
-    """Return the rows of a shard; the row of the shard is the last one."""
+    """Return the rows of a shard or of one turn; that of the shard or page is last."""
     histories = [_history(run, history) for history in run.histories]
-    totals = {name: sum(row[name] for row in histories) for name in ("states", "all_states")}
     mattered = {f"judge_{name}": 1 for name in run.red}
-    verdict = "holds" if run.canary or not run.needs_canary else "vacuous"
-    seconds = run.explored_s + sum(run.seconds.values())
-    last = _row(run, "shard", "", verdict, canary=run.canary, mattered=mattered, seconds=seconds, **totals)
+    totals = {"states": run.states, "all_states": run.all_states, "seconds": run.spent_s}
+    if run.paused:
+        hit = dict(run.progress().hit)
+        last = _row(run, "page", "", "holds", canary=run.canary, mattered=mattered, fired=hit, **totals)
+    else:
+        verdict = "holds" if run.canary or not run.needs_canary else "vacuous"
+        last = _row(run, "shard", "", verdict, canary=run.canary, mattered=mattered, **totals)
     return [*histories, last]
+
+
+def progress_of(page: Row, runs: int, broken: Iterable[Row]) -> ShardProgress:
+    """Return the progress of a shard after `runs` runs.
+
+    `page` is the last row of its last page. `broken` are the rows of all its runs that do not hold.
+    """
+    return ShardProgress(
+        runs=runs,
+        states=page["states"],
+        all_states=page["all_states"],
+        hit=page["fired"],
+        breaks=tuple(map(break_of, broken)),
+        canary=page["canary"],
+        red=tuple(name.removeprefix("judge_") for name in page["mattered"]),
+        seconds=page["seconds"],
+    )
 
 
 def death_row(shard: Shard, how: str) -> Row:
@@ -52,7 +87,7 @@ def that_count(rows: Iterable[Row], failures_max: int) -> list[Row]:
     """Return the rows of the shards up to the one with enough failures, or all, in order."""
     ordered = sorted(rows, key=order)
     shards = {number: list(some) for number, some in groupby(ordered, key=lambda row: int(row["shard"]))}
-    last = enough(([_break(row) for row in some if _is_broken(row)] for some in shards.values()), failures_max)
+    last = enough(([break_of(row) for row in some if _is_broken(row)] for some in shards.values()), failures_max)
     kept = list(shards.values())[: None if last is None else last + 1]
     return [row for some in kept for row in some]
 
@@ -61,19 +96,40 @@ def _is_broken(row: Row) -> bool:
     return bool(row["kind"] == "history" and row["verdict"] != "holds")
 
 
-def _break(row: Row) -> Hashable:
+def break_of(row: Row) -> Hashable:
+    """Return what a run broke, by its row; equal values are the same failure."""
     if row["verdict"] == "harness":
         return str(row["sentence"])
     return signature(GuaranteeBroken(row["contract"], row["sentence"]))
 
 
+class RowDigest:
+    """Digest the rows of one shard, which are added in order, without their measured columns."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        kept = {name: value for name, value in row.items() if name not in MEASURED}
+        self._hash.update(json.dumps(kept, sort_keys=True).encode() + b"\n")
+
+    def digest(self) -> bytes:
+        """Return the SHA-256."""
+        return self._hash.digest()
+
+
+def combined_hash(digests: Iterable[bytes]) -> str:
+    """Return the SHA-256 of the digests of shards, in the order of the shards."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
 def result_hash(rows: Iterable[Row]) -> str:
-    """Return the SHA-256 of rows in any order, leaving out measured columns."""
-    digest = hashlib.sha256()
+    """Return the hash of rows in any order: the SHA-256 of the digests of their shards."""
+    digests: dict[int, RowDigest] = {}
     for row in sorted(rows, key=order):
-        said = {name: value for name, value in row.items() if name not in MEASURED}
-        digest.update(json.dumps(said, sort_keys=True).encode() + b"\n")
-    return digest.hexdigest()
+        digests.setdefault(row["shard"], RowDigest()).add(row)
+    return combined_hash(digest.digest() for digest in digests.values())
 
 
 def order(row: Mapping[str, Any]) -> tuple[int, bool, int]:

@@ -4,11 +4,15 @@ A shard is a pure function of its description. It gives the same result in this 
 (properties/campaign/workers.py) or a Spark task (pipeline/campaign/campaign.py): a row for each run
 (explore/crashes/rows.py), and equal tallies and failures. Only a time limit or an interrupt makes it depend on anything
 else; the shard is then `cut`.
+
+A shard can be run in turns. A turn ends between two runs, and the next one continues after its `ShardProgress`, in any
+process. The rows of all turns together do not depend on where a turn ended.
 """
 
 import gc
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +20,7 @@ from itertools import islice
 from time import perf_counter
 
 from tornpage.model.operations import AimFault
-from tornpage.properties.campaign.coverage import Tally, merged
+from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import Failure, signature
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.crashes.explore import explore_seed
@@ -31,6 +35,7 @@ __all__ = [
     "SHARD_STATES",
     "SeedRun",
     "Shard",
+    "ShardProgress",
     "ShardRun",
     "canary_bug",
     "caught_canary",
@@ -129,11 +134,29 @@ class Shard:
     failures_max: int = FAILURES_MAX
     fault_rules: tuple[AimFault, ...] = ()
 
-    def run_seeds(self) -> Iterator[str]:
-        """Yield the seeds of the shard's runs."""
+    def run_seeds(self, after: int = 0) -> Iterator[str]:
+        """Yield the seeds of the shard's runs; leave out the first `after`."""
         first = self.number * SEEDS_PER_SHARD
-        for number in range(first, first + SEEDS_PER_SHARD):
+        for number in range(first + after, first + SEEDS_PER_SHARD):
             yield f"{self.seed}:{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardProgress:
+    """Hold what a shard has done so far: everything on which its next run depends.
+
+    `hit` counts what its runs have hit, `breaks` has what they broke. `canary` and `red` are those of `ShardRun`.
+    `seconds` is the time spent so far.
+    """
+
+    runs: int = 0
+    states: int = 0
+    all_states: int = 0
+    hit: Mapping[str, int] = field(default_factory=dict)
+    breaks: tuple[Hashable, ...] = ()
+    canary: str = ""
+    red: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass
@@ -160,30 +183,47 @@ class SeedRun:
 
 @dataclass
 class ShardRun:
-    """Hold the result of a shard.
+    """Hold the result of a shard, or of one of its turns.
 
-    `canary` is the planted bug it caught, `red` are the judges that refused their violation. `cut` means that the time
-    limit or an interrupt ended it early. `seconds` is the time spent on everything but exploring: repeats, canary and
-    violations. `worker` identifies the process, since shards run at the same time.
+    `before` is the progress of its earlier turns. `histories` are the runs of this turn. `canary` is the planted bug it
+    caught, `red` are the judges that refused their violation. `cut` means that the time limit or an interrupt ended it
+    early, `paused` that another turn continues it. `seconds` is the time spent on everything but exploring: repeats,
+    canary and violations. `worker` identifies the process, since shards run at the same time.
     """
 
     shard: Shard
+    before: ShardProgress = field(default_factory=ShardProgress)
     histories: list[SeedRun] = field(default_factory=list)
     canary: str = ""
     red: list[str] = field(default_factory=list)
     cut: bool = False
+    paused: bool = False
     worker: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.canary = self.canary or self.before.canary
+        self.red += self.before.red
 
     @property
     def states(self) -> int:
         """Return the number of counted states."""
-        return sum(history.tally.states for history in self.histories)
+        return self.before.states + sum(history.tally.states for history in self.histories)
+
+    @property
+    def all_states(self) -> int:
+        """Return the number of all states."""
+        return self.before.all_states + sum(history.tally.all_states for history in self.histories)
 
     @property
     def explored_s(self) -> float:
-        """Return the seconds of exploring, summed over all runs."""
+        """Return the seconds of exploring in this turn, summed over its runs."""
         return sum(history.seconds for history in self.histories)
+
+    @property
+    def spent_s(self) -> float:
+        """Return the seconds of all turns so far."""
+        return self.before.seconds + self.explored_s + sum(self.seconds.values())
 
     @property
     def needs_canary(self) -> bool:
@@ -191,18 +231,35 @@ class ShardRun:
 
         A shard with a finding has shown that it can find.
         """
-        return all(history.verdict == "holds" for history in self.histories)
+        return not self.breaks
 
     @property
     def breaks(self) -> list[Hashable]:
         """Return what its broken runs broke. Equal values are the same failure."""
-        broken = (history for history in self.histories if history.verdict != "holds")
-        return [signature(each.failure.broken) if each.failure and not each.fault else each.fault for each in broken]
+        broken = [history for history in self.histories if history.verdict != "holds"]
+        now = [signature(each.failure.broken) if each.failure and not each.fault else each.fault for each in broken]
+        return [*self.before.breaks, *now]
 
     @property
     def is_full(self) -> bool:
         """Return whether it counted enough states or has enough failures."""
         return self.states >= self.shard.states or enough([self.breaks], self.shard.failures_max) is not None
+
+    def progress(self) -> ShardProgress:
+        """Return the progress after this turn."""
+        hit = Counter(self.before.hit)
+        for history in self.histories:
+            hit.update(history.tally.hit)
+        return ShardProgress(
+            runs=self.before.runs + len(self.histories),
+            states=self.states,
+            all_states=self.all_states,
+            hit={name: count for name, count in hit.items() if count},
+            breaks=tuple(self.breaks),
+            canary=self.canary,
+            red=tuple(sorted(self.red)),
+            seconds=self.spent_s,
+        )
 
 
 def enough(breaks: Iterable[Sequence[Hashable]], failures_max: int) -> int | None:
@@ -231,29 +288,33 @@ def run_shard(
     tracker: DirtyTracker,
     is_over: Callable[[], bool] = lambda: False,
     is_given_up: Callable[[], bool] = lambda: False,
+    is_paused: Callable[[], bool] = lambda: False,
     watch: Watch = lambda history: None,
 ) -> None:
     """Run the shard of an empty `run`, and fill it on the way.
 
     Raises nothing that a run raises. Violations and the canary come first, so that even a shard that is stopped early
-    has shown that it can find. Once `is_over` (time limit) or `is_given_up` (interrupt) is true, no further states are
-    explored. An interrupt also ends the canary.
+    has shown that it can find; later turns have them from the first one. Once `is_over` (time limit) or `is_given_up`
+    (interrupt) is true, no further states are explored. An interrupt also ends the canary. The turn ends after at least
+    one run once `is_paused` is true.
     """
 
     def is_ended() -> bool:
         run.cut = run.cut or is_over() or is_given_up()
         return run.cut
 
-    try:
-        _show_that_it_could_find(run, tracker=tracker, is_given_up=is_given_up)
-    except Exception as error:
-        run.histories.append(SeedRun("canary", fault=f"{type(error).__name__}: {error}"))
-        return
-    for run_seed in run.shard.run_seeds():
+    if not run.before.runs:
+        try:
+            _show_that_it_could_find(run, tracker=tracker, is_given_up=is_given_up)
+        except Exception as error:
+            run.histories.append(SeedRun("canary", fault=f"{type(error).__name__}: {error}"))
+            return
+    hit = Counter(run.before.hit)
+    for run_seed in run.shard.run_seeds(run.before.runs):
         counted = run.states
         history = SeedRun(run_seed, configuration_of(run.shard.strategy, run_seed).text())
         run.histories.append(history)
-        owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
+        owed = partial(_owed, run.shard, hit)
         _explore(
             run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, is_stopped=is_given_up, watch=watch
         )
@@ -264,6 +325,10 @@ def run_shard(
                 _repeat(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, is_stopped=is_given_up)
         if run.is_full:
             break
+        if is_paused():
+            run.paused = True
+            break
+        hit.update(history.tally.hit)
 
 
 def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_up: Callable[[], bool]) -> None:
@@ -280,9 +345,9 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
         )
 
 
-def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
+def _owed(shard: Shard, before: Counter[str], tally: Tally) -> list[str]:
     """Return what must be hit and was not hit by the runs `before` or the current one."""
-    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.hit[name]]
+    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before[name]]
 
 
 def _explore(

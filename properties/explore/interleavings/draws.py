@@ -10,7 +10,7 @@ each is hit more often.
 
 from random import Random
 
-from tornpage.properties.explore.interleavings.parts import WATCHED
+from tornpage.properties.explore.interleavings.parts import watched_modules
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Granularity
 
@@ -24,16 +24,20 @@ _CHANGES_MAX = 3
 _ALWAYS = "tornpage.properties.planted.races"
 
 
-def sequential(scenario: Scenario, modules: tuple[str, ...] = WATCHED) -> Interleaving:
-    """Return the interleaving that runs one task after the other."""
+def sequential(scenario: Scenario, modules: tuple[str, ...] | None = None) -> Interleaving:
+    """Return the interleaving that runs one task after the other.
+
+    The default is all watched modules.
+    """
+    modules = watched_modules() if modules is None else modules
     return Interleaving(scenario, tuple(range(scenario.task_count)), (), modules)
 
 
 def draw_modules(rng: Random) -> tuple[str, ...]:
     """Return the modules whose lines are yield points for some interleavings."""
     if rng.random() < _ALL_SHARE:
-        return WATCHED
-    return tuple(sorted({*rng.sample(WATCHED[:-1], rng.randint(2, 6)), _ALWAYS}))
+        return watched_modules()
+    return tuple(sorted({*rng.sample(watched_modules()[:-1], rng.randint(2, 6)), _ALWAYS}))
 
 
 def draw_interleaving(scenario: Scenario, rng: Random, *, modules: tuple[str, ...], points: int) -> Interleaving:

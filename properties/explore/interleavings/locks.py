@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import tornpage.impl
 from tornpage.properties.scheduler import CooperativeCondition, CooperativeLock, current_task, prepare
@@ -35,18 +35,46 @@ _CREATION = frozenset(("__init__", "__post_init__", "__new__"))
 
 def modules_with_locks() -> tuple[str, ...]:
     """Return the import names of the modules of the store that hold or create a lock, sorted."""
-    return tuple(name for name, tree in _trees() if _holds_a_lock(tree))
+    return _syntax().with_locks
+
+
+class _Syntax(NamedTuple):
+    """Hold what the syntax of the store shows.
+
+    These are the modules with a lock, the names of functions, and the constant attributes. An attribute is constant if
+    it is only assigned at the creation of its object.
+    """
+
+    with_locks: tuple[str, ...]
+    methods: frozenset[str]
+    constants: frozenset[str]
 
 
 @lru_cache(maxsize=1)
-def _trees() -> tuple[tuple[str, ast.Module], ...]:
+def _syntax() -> _Syntax:
+    """Parse all modules of the store once. The trees take 30 MB and are not kept."""
     folder = Path(str(tornpage.impl.__file__)).parent
-    found = []
+    with_locks: list[str] = []
+    methods: set[str] = set()
+    assigned: set[str] = set()
+    created: set[str] = set()
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
-        if parts[-1] != "__init__" and parts[0] != "kernels":
-            found.append((".".join(("tornpage.impl", *parts)), ast.parse(path.read_bytes())))
-    return tuple(found)
+        if parts[-1] == "__init__" or parts[0] == "kernels":
+            continue
+        tree = ast.parse(path.read_bytes())
+        if _holds_a_lock(tree):
+            with_locks.append(".".join(("tornpage.impl", *parts)))
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                methods.add(function.name)
+                into = created if function.name in _CREATION else assigned
+                into |= {
+                    node.attr
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
+                }
+    return _Syntax(tuple(with_locks), frozenset(methods), frozenset(created - assigned))
 
 
 def _holds_a_lock(tree: ast.Module) -> bool:
@@ -168,7 +196,7 @@ def _controlled() -> tuple[tuple[ModuleType, str, object], ...]:
             for each in ("Lock", "RLock", "Condition")
             if getattr(module, each, None) is getattr(threading, each)
         ]
-    _name_what_the_store_defines()
+    prepare(methods=_syntax().methods, constants=_syntax().constants)
     return tuple(found)
 
 
@@ -185,24 +213,3 @@ def controlled_locks() -> Iterator[None]:
         for (module, name, _), original in zip(controlled, before, strict=True):
             setattr(module, name, original)
         _WAITING.clear()
-
-
-def _name_what_the_store_defines() -> None:
-    """Pass the names of functions and of constant attributes to the scheduler.
-
-    An attribute is constant if it is only assigned at the creation of its object.
-    """
-    methods: set[str] = set()
-    assigned: set[str] = set()
-    created: set[str] = set()
-    for _, tree in _trees():
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef):
-                methods.add(function.name)
-                into = created if function.name in _CREATION else assigned
-                into |= {
-                    node.attr
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
-                }
-    prepare(methods=methods, constants=created - assigned)

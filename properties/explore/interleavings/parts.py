@@ -5,7 +5,7 @@ constructor are replaced here. Locks of other modules are held over no yield poi
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from tornpage.impl.dispatch.reput import ReputMessages
 from tornpage.impl.guards import make_guard
@@ -23,7 +23,7 @@ from tornpage.impl.service.runner import Runner, Service, ThreadRunner
 from tornpage.properties.explore.interleavings.locks import UNWATCHED, modules_with_locks
 from tornpage.properties.scheduler import CooperativeLock
 
-__all__ = ["WATCHED", "stepped_parts"]
+__all__ = ["stepped_parts", "watched_modules"]
 
 _WITHOUT_LOCKS = (
     "tornpage.impl.queue.consume_queue",
@@ -41,11 +41,15 @@ _WITHOUT_LOCKS = (
 )
 _PLANTED = "tornpage.properties.planted.races"
 
-WATCHED = (*sorted({*_WITHOUT_LOCKS, *modules_with_locks()} - set(UNWATCHED)), _PLANTED)
-"""The modules whose lines are yield points. They write, publish, read or delete what several threads use.
 
-Each module with a lock is one of them, unless `UNWATCHED` has it with a reason.
-"""
+@cache
+def watched_modules() -> tuple[str, ...]:
+    """Return the modules whose lines are yield points.
+
+    They write, publish, read or delete what several threads use. Each module with a lock is one of them, unless
+    `UNWATCHED` has it with a reason.
+    """
+    return (*sorted({*_WITHOUT_LOCKS, *modules_with_locks()} - set(UNWATCHED)), _PLANTED)
 
 
 def stepped_parts(parts: Parts, *, runner: Callable[[Service], Runner]) -> Parts:

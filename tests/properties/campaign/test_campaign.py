@@ -184,6 +184,7 @@ def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatc
     assert "illegal" in result.faults[0]
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_there_is(tracker: DirtyTracker) -> None:
     def interrupt_at(limit: int) -> Callable[[int, float], None]:
         def progress(states: int, seconds: float) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from tornpage.properties.campaign.resume import ResumeRows
-from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, judge_mutants, settled, try_mutants
+from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, _Queue, judge_mutants, settled, try_mutants
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import Mutant, mutant_of
+from tornpage.properties.mutation.reach import Reach, ReachRow
 from tornpage.properties.mutation.trials import TRACE, MutantEnd, MutantRow
 from tornpage.properties.mutation.unit_tests import UNIT_TESTS
 
@@ -13,11 +14,16 @@ LYING_SYNC = "dispatch.derived:Derived.flush:removed-sync:1"
 
 
 def mutant(name: str, package: str = "log") -> Mutant:
-    return Mutant(name, f"tornpage.impl.{package}.x", package, "constant", "f", 1, "0", "1")
+    return Mutant(name, f"tornpage.impl.{package}.x", package, "constant", "f", 3, 2, "0", "1")
 
 
-def plan(*mutants: Mutant, everywhere: int = 0, unit_tests: bool = False) -> MutationPlan:
-    return MutationPlan(mutants, ("machine", "random", "cluster"), 10.0, 0, everywhere, unit_tests)
+def plan(*mutants: Mutant, everywhere: int = 0, unit_tests: bool = False, reach: Reach | None = None) -> MutationPlan:
+    strategies = ("machine", "random", "cluster")
+    return MutationPlan(mutants, strategies, 10.0, 0, everywhere, unit_tests, reach or Reach({}))
+
+
+def reach(**first: dict[str, float]) -> Reach:
+    return Reach({name: ReachRow(name, 0, 10.0, statements) for name, statements in first.items()})
 
 
 def row(name: str, strategy: str, end: MutantEnd, *, seconds: float = 1.0, reached: bool = True) -> MutantRow:
@@ -32,12 +38,35 @@ def test_survivors_are_told_apart() -> None:
     survived = row("a", "machine", "survived"), row("a", "random", "survived")
     one = plan(mutant("a"))
     assert verdict(one) == "no result"
-    assert verdict(one, *survived) == "no result"
+    assert verdict(one, *survived) == "not compared"
     assert verdict(one, *survived, row("a", TRACE, "different")) == "difference not judged"
     assert verdict(one, *survived, row("a", TRACE, "same")) == "presumed equivalent"
     unreached = [replace(each, is_reached=False) for each in (*survived, row("a", TRACE, "same"))]
     assert verdict(one, *unreached) == "not reached"
     assert verdict(one, row("a", "machine", "survived"), row("a", "random", "hung")) == "killed"
+
+
+def test_all_mutants_are_searched_for_before_a_survivor_is_compared() -> None:
+    queue = _Queue(plan(mutant("a"), mutant("b")), {})
+    tried = []
+    for key in queue.take():
+        tried.append((key.mutant, key.strategy))
+        queue.running.discard(key)
+        end: MutantEnd = "killed" if key.mutant == "b" else "survived"
+        queue.rows[key] = row(key.mutant, key.strategy, end)
+    assert tried == [("a", "machine"), ("a", "random"), ("b", "machine"), ("a", TRACE)]
+    assert queue.is_done(0)
+    assert queue.is_done(1)
+
+
+def test_results_after_an_unfinished_mutant_do_not_count() -> None:
+    measured = reach(machine={"log.x:2": 1.0}, random={}, cluster={}, trace={})
+    other = replace(mutant("c"), statement_line=9)
+    wanted = plan(mutant("a"), mutant("b"), other, reach=measured)
+    judged = judge_mutants(wanted, [row("a", "machine", "killed"), row("a", "random", "survived")])
+    assert [each.verdict for each in judged] == ["killed", "no result", "no result"]
+    judged = judge_mutants(wanted, [row("a", "machine", "killed"), row("b", "machine", "killed")])
+    assert [each.verdict for each in judged] == ["killed", "killed", "not reached"]
 
 
 def test_mutant_that_is_never_reached_is_not_called_equivalent() -> None:
@@ -66,10 +95,39 @@ def test_unit_tests_do_not_count_as_a_strategy() -> None:
     assert verdict(plan(mutant("a"), unit_tests=True), *rows) == "difference not judged"
 
 
-def test_replication_is_tried_in_clusters_first_and_other_packages_are_not() -> None:
+def test_clusters_are_tried_on_replication_only() -> None:
     wanted = plan()
-    assert wanted.strategies_of(mutant("a", "replication")) == ("cluster", "machine", "random")
+    assert wanted.strategies_of(mutant("a", "replication")) == ("machine", "random", "cluster")
     assert wanted.strategies_of(mutant("a", "log")) == ("machine", "random")
+
+
+def test_strategies_are_tried_in_the_order_in_which_they_run_the_statement() -> None:
+    measured = reach(machine={"log.x:2": 4.0}, random={"log.x:2": 1.5}, cluster={})
+    assert plan(reach=measured).strategies_of(mutant("a")) == ("random", "machine")
+
+
+def test_strategy_that_does_not_run_the_statement_is_not_tried() -> None:
+    measured = reach(machine={"log.x:2": 4.0}, random={"log.x:3": 0.0}, cluster={})
+    assert plan(reach=measured).strategies_of(mutant("a")) == ("machine",)
+
+
+def test_mutant_of_a_statement_that_no_strategy_runs_is_not_reached_without_a_trial() -> None:
+    one = plan(mutant("a"), reach=reach(machine={}, random={}, cluster={}, trace={}))
+    assert verdict(one) == "not reached"
+    done: list[TrialsDone] = []
+    try_mutants(one, workers=1, kept=ResumeRows(None, MutantRow), progress=done.append, confirm=original_keeps)
+    assert done == []
+
+
+def test_survivor_that_the_trace_does_not_run_is_not_compared() -> None:
+    there = {"log.x:2": 1.0}
+    survived = row("a", "machine", "survived"), row("a", "random", "survived")
+    assert verdict(plan(mutant("a"), reach=reach(machine=there, random=there, trace={})), *survived) == "not compared"
+    unreached = row("a", TRACE, "same", reached=False)
+    assert verdict(plan(mutant("a")), *survived, unreached) == "not compared"
+    assert (
+        verdict(plan(mutant("a"), reach=reach(machine=there, random=there, trace=there)), *survived) == "not compared"
+    )
 
 
 def test_trial_with_a_smaller_budget_is_run_again_unless_it_ended_before() -> None:
@@ -90,11 +148,5 @@ def test_mutant_without_a_sync_is_killed_and_the_next_strategy_is_not_needed() -
 
 def test_broken_promise_counts_only_if_the_original_keeps_it() -> None:
     found = replace(row("a", "machine", "killed"), token="tp1-x")
-    assert settled(found, confirm=lambda _: True, original=str).end == "killed"
-    assert settled(found, confirm=lambda _: False, original=str).end == "unconfirmed"
-
-
-def test_trace_of_the_original_is_the_same_and_another_one_is_not() -> None:
-    found = replace(row("a", TRACE, "different"), digest="one")
-    assert settled(found, confirm=lambda _: True, original=lambda: "one").end == "same"
-    assert settled(found, confirm=lambda _: True, original=lambda: "two").end == "different"
+    assert settled(found, confirm=lambda _: True).end == "killed"
+    assert settled(found, confirm=lambda _: False).end == "unconfirmed"

@@ -116,8 +116,8 @@ NOT_IN_CAMPAIGNS = (
 The workload is program/workload.py.
 """
 
-ONLY_IN_CLUSTERS = tuple(bug.id for bug in PLANTED.values() if bug.needs_cluster or bug.needs_consumers)
-"""Bugs of replication (tests/properties/cluster) and of consumers (tests/properties/consumers)."""
+ONLY_IN_GROUPS = tuple(bug.id for bug in PLANTED.values() if bug.needs_group)
+"""Bugs of replication, of consumers and of Raft (tests/properties/cluster, consumers and raft)."""
 
 ONLY_IN_INTERLEAVINGS = tuple(bug.id for bug in PLANTED.values() if bug.needs_threads)
 """Bugs that need threads to meet (tests/properties/explore/interleavings); campaigns and machines have one thread."""
@@ -165,7 +165,7 @@ IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")
 
 def campaign_hunts() -> list[Any]:
     """Return the bugs that campaigns see, most of them for long runs only."""
-    seen = [bug for bug in PLANTED if bug not in (*NOT_IN_CAMPAIGNS, *ONLY_IN_INTERLEAVINGS, *ONLY_IN_CLUSTERS)]
+    seen = [bug for bug in PLANTED if bug not in (*NOT_IN_CAMPAIGNS, *ONLY_IN_INTERLEAVINGS, *ONLY_IN_GROUPS)]
     return [pytest.param(bug, marks=() if bug in IN_EVERY_RUN else pytest.mark.deep) for bug in seen]
 
 
@@ -202,8 +202,7 @@ def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyT
 
 
 def test_every_bug_has_a_machine_or_needs_what_machines_seldom_do() -> None:
-    unseen = (*ONLY_IN_INTERLEAVINGS, *ONLY_IN_CLUSTERS)
-    without = {bug.id for bug in PLANTED.values() if not bug.machine and bug.id not in unseen}
+    without = {bug.id for bug in PLANTED.values() if not (bug.machine or bug.needs_threads or bug.needs_group)}
     # The searches for known defects aim at files of zeros (properties/score/holes). A restart between a message that
     # names its own light queue and one over the limit is drawn seldom.
     assert without == {"zero-unit-counts", "three-files-compared", "own-light-queue-not-counted"}

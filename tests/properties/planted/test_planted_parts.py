@@ -101,6 +101,7 @@ def overridden(kind: type) -> Iterator[tuple[str, Any]]:
                 yield f"{owners[0].__module__}.{name}", function
 
 
+@cache
 def statements(function: Any) -> int:
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)

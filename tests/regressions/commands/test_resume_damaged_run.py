@@ -6,7 +6,7 @@ empty mark, or a `campaign.json` with too deep nesting.
 Cause: a run gives a file its name when the file is whole, so the file was trusted. But the file is not synced, so a
 power failure may leave an empty file of that name, and users edit files.
 Fix: a sweep and a campaign name the file and the remedy (pipeline/sweep/sweep.py, `stored_points`;
-pipeline/campaign/campaign.py, `_stored`; pipeline/rows/outputs.py, `claim`). An audit repeats the task
+pipeline/campaign/files.py, `_checked`; pipeline/rows/outputs.py, `claim`). An audit repeats the task
 (pipeline/audit/work.py, `do_task`).
 Found by: reading.
 """
@@ -19,7 +19,7 @@ import pytest
 from tests.support.pipeline.handmade import copied
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import WorkError, do_task, open_work, plan_tasks
-from tornpage.pipeline.campaign.campaign import complete_shards
+from tornpage.pipeline.campaign.files import CampaignFiles
 from tornpage.pipeline.rows.outputs import OutputTaken, claim
 from tornpage.pipeline.sweep.sweep import stored_points
 
@@ -68,7 +68,7 @@ def test_a_damaged_shard_of_a_campaign_is_named(tmp_path: Path, data: bytes) -> 
     path.parent.mkdir()
     path.write_bytes(data)
     with pytest.raises(OutputTaken, match=r"part-shard-000000\.parquet .*; remove it") as refusal:
-        complete_shards(tmp_path)
+        CampaignFiles(tmp_path).complete()
     assert "\n" not in str(refusal.value)
 
 

@@ -11,13 +11,15 @@ from tests.sim.support import MS, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from tornpage.sim.broker_config import parse_properties, policies_of, settings_of
 from tornpage.sim.choosing.assessment import CRASHES, Assessed, assess, merged
-from tornpage.sim.choosing.candidates import KINDS, candidates, kind_of
+from tornpage.sim.choosing.candidates import KINDS, candidates, kind_of, with_replica
 from tornpage.sim.choosing.choice import Budget, choose, frontier
-from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant
 from tornpage.sim.experiments.policies import StorePolicy
+from tornpage.sim.pair import LINKS
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool
+from tornpage.sim.sweep import Point, simulate
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 20, 0)
@@ -52,7 +54,7 @@ def names(ranked: tuple[Assessed, ...]) -> list[str]:
 
 
 def test_candidates_cover_each_kind_with_names_of_their_own() -> None:
-    all_of_them = candidates()
+    all_of_them = (*candidates(), *with_replica(LINKS["same rack"], PRESETS["vm-ext4"]))
     assert len({policy.name for policy in all_of_them}) == len(all_of_them)
     assert {kind_of(policy) for policy in all_of_them} == set(KINDS)
     assert {policy.allocation.warm_up for policy in all_of_them} == {WarmUp.NONE, WarmUp.TOUCH_AND_FORCE}
@@ -64,6 +66,39 @@ def test_the_settings_of_a_candidate_give_the_candidate(policy: StorePolicy) -> 
     found = policies_of(parse_properties("\n".join(f"{name}={value}" for name, value in lines.items())))
     assert (found.flush, found.allocation, found.pool) == (policy.flush, policy.allocation, policy.pool)
     assert (found.file_bytes, found.notes) == (1 << 24, ())
+
+
+def test_a_second_copy_is_a_line_of_the_broker() -> None:
+    for policy in with_replica(LINKS["same rack"], PRESETS["vm-ext4"]):
+        lines = settings_of(policy.flush, policy.allocation, policy.pool, file_bytes=1 << 24, waits=True)
+        assert lines["brokerRole"] == "SYNC_MASTER"
+        assert policies_of(lines).flush == policy.flush
+
+
+@pytest.mark.parametrize("crash", ["power", "kill"])
+@pytest.mark.parametrize("place", range(3))
+def test_what_a_replica_acknowledged_survives_the_machine_of_its_master(place: int, crash: str) -> None:
+    policy = with_replica(LINKS["other zone"], PRESETS["vm-ext4"])[place]
+    alone = replace(policy, replica=None)
+    found, without = (
+        assess(each, simulate(Point(0, each.scenario(PRESETS["vm-ext4"], 2_000.0, messages=3_000), 7)),
+               crash=crash, share=1.0, seed=7)
+        for each in (policy, alone)
+    )  # fmt: skip
+    assert (found.loss_ms_max, found.loss_messages_max, found.loss_bytes_max) == (0, 0, 0)
+    assert found.put_p50_us > 1_000  # two ways of 500 us
+    assert found.put_p50_us > without.put_p50_us
+    if crash == "power" and place < 2:
+        assert without.loss_messages_max > 0
+
+
+def test_a_master_that_does_not_wait_loses_what_its_replica_has_not_received() -> None:
+    """The loss follows from the times of the link, not from the name of the policy."""
+    [waits, *_] = with_replica(LINKS["other zone"], PRESETS["vm-ext4"])
+    assert waits.replica is not None
+    hasty = replace(waits, replica=replace(waits.replica, waits=False))
+    trace = simulate(Point(0, hasty.scenario(PRESETS["vm-ext4"], 2_000.0, messages=3_000), 7))
+    assert assess(hasty, trace, crash="power", share=1.0, seed=7).loss_messages_max > 0
 
 
 def test_settings_with_other_values_and_without_a_setting() -> None:

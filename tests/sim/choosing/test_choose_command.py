@@ -61,6 +61,28 @@ def run_for_real(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
+def test_a_second_copy_is_compared_if_its_link_is_named(run_for_real: list[dict[str, Any]]) -> None:
+    asked = ("--device", "ebs-gp3", *QUICK, "--max-loss", "0ms", "--replica", "200us", "--check")
+    found = document(*asked)
+    assert found["chosen"] == "async 500 ms + received by a replica"
+    assert found["broker_conf"]["brokerRole"] == "SYNC_MASTER"
+    assert found["rows"][0]["loss_messages_max"] == 0
+    kinds = [row["kind"] for row in found["rows"]]
+    assert kinds.count("replica") == 3
+    assert any(sentence.startswith("The link (a link of 200us) was given") for sentence in found["how_sure"])
+    assert [finding["code"] for finding in found["findings"]] == ["check-left-out"]
+    assert not run_for_real
+    alone = document("--device", "ebs-gp3", *QUICK, "--max-loss", "0ms", code=3)
+    assert "brokerRole" not in alone["broker_conf"]
+    assert not [row for row in alone["rows"] if row["kind"] == "replica"]
+
+
+def test_a_wrong_link_is_refused_in_one_line() -> None:
+    result = call("--device", "vm-ext4", *QUICK, "--max-loss", "0ms", "--replica", "next door")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "--replica 'next door' is no link; there are 'loopback', 'same rack', 'other zone'" in result.stderr
+
+
 def test_the_chosen_policy_meets_the_budget_and_its_lines_are_settings() -> None:
     found = document(*PRESET, "--max-loss", "10ms")
     first = found["rows"][0]

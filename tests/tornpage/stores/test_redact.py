@@ -73,7 +73,12 @@ class Contents:
 
     def write(self, directory: Path) -> Path:
         """Make a store with all of it, damaged here and there, without a trace of the time."""
-        config = MessageStoreConfig(mapped_file_size_commit_log=16384, max_hash_slot_num=1, max_index_num=100)
+        config = MessageStoreConfig(
+            mapped_file_size_commit_log=16384,
+            mapped_file_size_consume_queue=20_000,
+            max_hash_slot_num=1,
+            max_index_num=100,
+        )
         with MessageStore.open(directory, config, clock=lambda: NOW_MS) as store:
             for number, body in enumerate(self.bodies):
                 key, tag = self.keys[number % len(self.keys)], self.tags[number % len(self.tags)]

@@ -50,6 +50,13 @@ CHECK_SECONDS = 5.0
     help="Share of the crashes that must stay within --max-loss; 1 includes the worst one.",
 )
 @click.option(
+    "--replica",
+    metavar="LINK|TIME",
+    default=None,
+    help="Also compare a second copy past this link: 'same rack', 'other zone', 'other region', or the time of one "
+    "direction (300us). A power loss is then that of one machine.",
+)
+@click.option(
     "--seconds",
     type=options.Seconds(min=0, min_open=True, max=86_400),
     default=None,
@@ -107,6 +114,7 @@ def choose_command(
     max_p99: float,
     crash: str,
     crash_share: float,
+    replica: str | None,
     seconds: float | None,
     keep: str | None,
     real_time: bool,
@@ -133,6 +141,7 @@ def choose_command(
     tornpage sim choose --device vm-ext4 --rate 5000 --max-loss 10ms --max-p99 2ms
     tornpage sim choose --here /var/lib/broker --keep disk.calibration --rate 5000 --max-loss 10ms --max-p99 2ms
     tornpage sim choose --device disk.calibration --rate 5000 --body 300 --max-loss 0ms --max-p99 5ms --out choice
+    tornpage sim choose --device vm-ext4 --rate 1000 --max-loss 0ms --max-p99 3ms --replica 'other zone'
     tornpage sim choose --here . --seconds 20 --rate 1000 --max-loss 20ms --max-p99 2ms --check
     """
     from tornpage.outcomes.choosing.choosing import Load, choose_outcome
@@ -149,6 +158,7 @@ def choose_command(
     if check:
         _require_room(place)
     disk = f"--device {shlex.quote(device)}" if device is not None else f"--here {shlex.quote(here or '')}"
+    second = "" if replica is None else f" --replica {shlex.quote(replica)}"
     outcome, text = choose_outcome(
         device=device,
         here=here,
@@ -162,11 +172,12 @@ def choose_command(
         put_p99_us=max_p99 / 1e3,
         crash=crash,
         share=crash_share,
+        replica=replica,
         validation=validation,
         check_directory=place if check else None,
         check_seconds=CHECK_SECONDS if check_seconds is None else check_seconds,
         again=f"tornpage sim choose {disk} --rate {rate:g} --body {body} --max-loss {max_loss / 1e6:g}ms "
-        f"--max-p99 {max_p99 / 1e3:g}us --crash {crash} --crash-share {crash_share:g}",
+        f"--max-p99 {max_p99 / 1e3:g}us --crash {crash} --crash-share {crash_share:g}{second}",
         out=out,
         seed=seed,
     )

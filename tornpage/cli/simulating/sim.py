@@ -10,19 +10,39 @@ from tornpage.cli import options
 from tornpage.cli.document import emit, refuse
 from tornpage.cli.simulating.choose import choose_command
 from tornpage.outcomes.calibrating import sim_calibrate_outcome
-from tornpage.outcomes.experiments import chosen, device_named, experiments_outcome, list_outcome
+from tornpage.outcomes.experiments import chosen, disk_of, experiments_outcome, list_outcome
 from tornpage.outcomes.simulation_points import DEVICE_MODES, FLUSH_KINDS
 from tornpage.outcomes.simulations import sim_run_outcome, sim_sweep_outcome
 
 __all__ = ["command", "experiment_command", "frontier_command"]
 
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
 # ---- frontier and experiments ----------------------------------------------------------------------------------------
 
 
-_device_option = click.option(
-    "--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Device preset; a wrong name lists all."
+_DEVICE_OPTIONS = (
+    click.option(
+        "--device",
+        default="vm-ext4",
+        show_default=True,
+        metavar="PRESET|FILE",
+        help="Device preset or calibration file; a wrong name lists the presets.",
+    ),
+    click.option("--device-mode", type=click.Choice(DEVICE_MODES), default=None, help="Mode of a calibration (mmap)."),
+    click.option("--any-machine", is_flag=True, help="Also accept a calibration of another machine."),
 )
+
+
+def _device_options(decorated: Decorated) -> Decorated:
+    """Add the options that `experiment` and `frontier` share."""
+    for option in reversed(_DEVICE_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
 _effort_option = click.option(
     "--effort",
     type=click.FloatRange(min=0, max=1, min_open=True),
@@ -42,7 +62,7 @@ _out_option = click.option(
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "everything", is_flag=True, help="Every experiment (some minutes).")
 @click.option("--list", "only_list", is_flag=True, help="Print names and questions, and exit.")
-@_device_option
+@_device_options
 @_effort_option
 @_out_option
 @options.seed_option
@@ -52,6 +72,8 @@ def experiment_command(
     everything: bool,
     only_list: bool,
     device: str,
+    device_mode: str | None,
+    any_machine: bool,
     effort: float,
     out: str | None,
     seed: int,
@@ -63,15 +85,15 @@ def experiment_command(
     tornpage sim experiment --list
     tornpage sim experiment knee
     tornpage sim experiment least-pages pool --device ebs-gp3 --out build/sim
+    tornpage sim experiment knee --device disk.calibration
     tornpage sim experiment --all --out build/sim && tornpage report build/sim
     """
     if only_list:
         outcome, text = list_outcome()
     else:
-        experiments = chosen(names, everything=everything)
-        outcome, text = experiments_outcome(
-            "sim experiment", experiments, device=device_named(device), seed=seed, effort=effort, out=out
-        )
+        disk = disk_of(device, mode=device_mode, any_machine=any_machine)
+        experiments = chosen(names, everything=everything, disk=disk)
+        outcome, text = experiments_outcome("sim experiment", experiments, disk=disk, seed=seed, effort=effort, out=out)
     emit(outcome, as_json=as_json, text=text)
 
 
@@ -85,7 +107,7 @@ def experiment_command(
 @click.option(
     "--directory", type=click.Path(), default=None, help="Directory for stores of killed processes (temporary)."
 )
-@_device_option
+@_device_options
 @_effort_option
 @_out_option
 @options.seed_option
@@ -95,6 +117,8 @@ def frontier_command(
     kills: int,
     directory: str | None,
     device: str,
+    device_mode: str | None,
+    any_machine: bool,
     effort: float,
     out: str | None,
     seed: int,
@@ -117,7 +141,7 @@ def frontier_command(
     outcome, text = experiments_outcome(
         "sim frontier",
         [experiment],
-        device=device_named(device),
+        disk=disk_of(device, mode=device_mode, any_machine=any_machine),
         seed=seed,
         effort=effort,
         out=out,
@@ -134,8 +158,6 @@ DEFAULT_RATE = 10_000.0
 CRASH_MS_MAX = 1e12
 DEFAULT_RATES = (1_000.0, 5_000.0, 20_000.0)
 FLUSH_HELP = "flushDiskType; woken: asynchronous with flushCommitLogTimed=false"
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 @click.group("sim", cls=options.Commands)

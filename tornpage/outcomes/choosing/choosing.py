@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress
 from tornpage.outcomes.calibrating import sim_calibrate_outcome
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tornpage.sim.choosing.choice import Budget, Choice
     from tornpage.sim.device.device import DeviceTimes
     from tornpage.sim.experiments.policies import StorePolicy
+    from tornpage.sim.pair import Link
 
 __all__ = ["RECORD_BESIDES_BODY", "Load", "choose_outcome"]
 
@@ -30,6 +33,8 @@ RECORD_BESIDES_BODY = 122
 SECONDS_WANTED = 20
 MESSAGES_LEAST, MESSAGES_MOST = 20_000, 400_000
 FINALISTS = 5
+BYTES_PER_S = 1.25e8
+"""The bandwidth of a link that is given by its latency: 1 Gbit/s."""
 SEEDS = 4
 """Further seeds for the finalists."""
 
@@ -70,6 +75,7 @@ def choose_outcome(
     put_p99_us: float,
     crash: str,
     share: float,
+    replica: str | None,
     validation: str | None,
     check_directory: str | None,
     check_seconds: float,
@@ -80,8 +86,8 @@ def choose_outcome(
     """Choose a policy; return outcome and text.
 
     `device` is a preset or a calibration, or the disk of the directory `here` is measured for about `seconds` and its
-    calibration kept in `keep`. With
-    `check_directory` the chosen policy runs there on the real store. `again` is the command without seed.
+    calibration kept in `keep`. `replica` is the name of a link, or its latency. With `check_directory` the chosen
+    policy runs there on the real store. `again` is the command without seed.
     """
     from tornpage.sim.choosing.choice import Budget, choose
 
@@ -89,6 +95,7 @@ def choose_outcome(
         budget = Budget(loss_ms, put_p99_us)
     except ValueError as error:
         refuse(str(error))
+    link = None if replica is None else _link(replica)
     known = None if validation is None else read_validation(validation)
     _try_load(load)
     directory = None if out is None else prepare(out)
@@ -105,7 +112,7 @@ def choose_outcome(
     assessed: list[Assessed] = []
     interrupted = False
     try:
-        _assess_all(assessed, found, load, crash=crash, share=share, seed=seed, budget=budget)
+        _assess_all(assessed, found, load, link, crash=crash, share=share, seed=seed, budget=budget)
     except KeyboardInterrupt:
         interrupted = True
     if not assessed:
@@ -113,7 +120,10 @@ def choose_outcome(
         return empty, "no policy was simulated"
     choice = choose(assessed, budget)
     checked: dict[str, Any] = {}
-    if check_directory is not None and not interrupted:
+    if check_directory is not None and choice.best.policy.replica is not None:
+        sentence = "a policy with a second copy is not checked; `tornpage sim link` measures a pair on loopback"
+        findings = [*findings, {"code": "check-left-out", "severity": "note", "sentence": sentence}]
+    elif check_directory is not None and not interrupted:
         try:
             checked = check_outcome(
                 check_directory,
@@ -133,6 +143,22 @@ def choose_outcome(
     if directory is not None:
         write_run(directory, outcome)
     return outcome, choice_text(outcome, None if outcome.unwritten else out)
+
+
+def _link(named: str) -> "Link":
+    """Return a link by its name, or by its latency in one direction; refuses others."""
+    from tornpage.cli.options import Span
+    from tornpage.sim.distributions import Constant
+    from tornpage.sim.pair import LINKS, Link
+
+    if named in LINKS:
+        return LINKS[named]
+    try:
+        latency_ns = round(Span().convert(named, None, None))
+    except click.BadParameter:
+        names = ", ".join(repr(name) for name in LINKS)
+        refuse(f"--replica {named!r} is no link; there are {names}, or give the time of one direction, as in 300us")
+    return Link(f"a link of {named}", Constant(latency_ns), BYTES_PER_S)
 
 
 def _try_load(load: Load) -> None:
@@ -209,6 +235,7 @@ def _assess_all(
     assessed: "list[Assessed]",
     device: "DeviceTimes",
     load: Load,
+    link: "Link | None",
     *,
     crash: str,
     share: float,
@@ -217,11 +244,11 @@ def _assess_all(
 ) -> None:
     """Add every policy to `assessed`; the best ones with further seeds."""
     from tornpage.sim.choosing.assessment import assess, merged
-    from tornpage.sim.choosing.candidates import candidates
+    from tornpage.sim.choosing.candidates import candidates, with_replica
     from tornpage.sim.choosing.choice import choose
     from tornpage.sim.sweep import WORTH_COMPILING, Point, simulate
 
-    policies = candidates()
+    policies = (*candidates(), *(() if link is None else with_replica(link, device)))
     runs = len(policies) + FINALISTS * SEEDS
     is_compiled = runs * load.simulated >= WORTH_COMPILING
     done = 0
@@ -261,7 +288,14 @@ def _outcome(
 
     best, budget = choice.best, choice.budget
     policy = best.policy
-    settings = settings_of(policy.flush, policy.allocation, policy.pool, file_bytes=load.file_bytes)
+    waits = policy.replica is not None
+    settings = settings_of(policy.flush, policy.allocation, policy.pool, file_bytes=load.file_bytes, waits=waits)
+    if policy.replica is not None and policy.replica.acknowledge == "durable":
+        sentence = (
+            "no setting of a broker makes its slave acknowledge what is durable; this project's store does, and a "
+            "slave of RocketMQ acknowledges what it has received"
+        )
+        findings = [*findings, {"code": "no-setting", "severity": "warning", "sentence": sentence}]
     rows = [policy_row(one, budget, known) for one in choice.ranked]
     front = [one.policy.name for one in frontier(choice.ranked)]
     if not choice.met:

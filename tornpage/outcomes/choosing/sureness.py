@@ -113,6 +113,11 @@ def sentences(
         fits = "meets" if corrected <= choice.budget.put_p99_us else "does not meet"
         said.append(f"With the largest error to the unsafe side the p99 is {corrected / 1e3:.3g} ms, which {fits} the "
                     "budget.")  # fmt: skip
+    if best.policy.replica is not None:
+        said.append(
+            f"The link ({best.policy.replica.link.name}) was given and not measured. The slave has a disk like that of "
+            "the master. A power loss of both machines is not included."
+        )
     if not best.rolls:
         said.append("No log file was filled during the simulated load, so stalls at file rolls are not included.")
     return said

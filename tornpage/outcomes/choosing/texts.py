@@ -1,7 +1,7 @@
 """The rows, the text and the drawn table of a choice."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ def policy_row(one: "Assessed", budget: "Budget", known: Mapping[str, Validated]
     """Return the row of a policy in documents; `budget_used` is null if it is infinite."""
     from tornpage.sim.choosing.candidates import kind_of
 
-    figures = {name: value for name, value in asdict(one).items() if name != "policy"}
+    figures = {each.name: getattr(one, each.name) for each in fields(one) if each.name != "policy"}
     use, kind = budget.use(one), kind_of(one.policy)
     found = known.get(kind) if known else None
     return {

@@ -51,8 +51,8 @@ def run_program(
     make = bench_of(scenario)
     answers: list[list[str]] = [[] for _ in scenario.tasks]
     result = Result((), "")
-    wanted = sequential_results(make, scenario) if not make.threads else None  # type: ignore[arg-type]
     try:
+        wanted = sequential_results(make, scenario) if not make.threads else None  # type: ignore[arg-type]
         with controlled_locks():
             bench = make()
             run_calls(bench, 0, scenario.before, [[]])

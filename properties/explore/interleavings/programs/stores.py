@@ -1,7 +1,6 @@
 """A bench of a whole store for the locks that only the store as a whole uses."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import ClassVar
 
 from tornpage.impl.errors import StoreClosed
@@ -55,10 +54,12 @@ class StoreBench(Bench):
     def flush(self) -> None:
         self.store.flush()
 
-    def delete(self) -> None:
-        """Delete all topics. During a close its answer says nothing about what it did."""
-        with suppress(StoreClosed):
-            self.store.clean_unused_topics(())
+    def delete(self) -> object:
+        """Delete all topics; return their names, or that the store was closed before."""
+        try:
+            return self.store.clean_unused_topics(())
+        except StoreClosed:
+            return "closed"
 
     def clean(self) -> None:
         self.runners["clean"].step()

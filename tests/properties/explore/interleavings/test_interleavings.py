@@ -19,7 +19,7 @@ from tornpage.properties.explore.interleavings import shrink as shrinking
 from tornpage.properties.explore.interleavings.campaign import CANARY, explore_interleavings
 from tornpage.properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
 from tornpage.properties.explore.interleavings.families import FAMILIES, SMALLEST, Family
-from tornpage.properties.explore.interleavings.parts import WATCHED
+from tornpage.properties.explore.interleavings.parts import watched_modules
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving, shrink
@@ -159,10 +159,10 @@ OF_ANOTHER_NAME = (
 
 
 def test_former_names_of_modules_lead_to_present_modules() -> None:
-    assert {*RENAMED.values()} <= {*WATCHED}
+    assert {*RENAMED.values()} <= {*watched_modules()}
     for former, present in RENAMED.items():
         assert importlib.util.find_spec(present) is not None
-        assert former not in WATCHED
+        assert former not in watched_modules()
 
 
 def test_a_token_that_names_a_module_as_it_was_called_is_read(tracker: DirtyTracker) -> None:
@@ -230,6 +230,7 @@ def test_every_planted_race_has_its_family() -> None:
     assert {bug.id for bug in PLANTED.values() if bug.needs_threads} <= FAMILY_OF.keys() <= PLANTED.keys()
 
 
+@pytest.mark.slow
 def test_a_campaign_counts_repeats_and_catches_its_canary(tracker: DirtyTracker) -> None:
     first, second = (explored(tracker, states=60, seed=3) for _ in range(2))
     assert first.tally.distinct == second.tally.distinct
@@ -331,5 +332,5 @@ def test_one_task_has_one_order() -> None:
 
 
 def test_watched_modules_are_there() -> None:
-    read, _ = from_token(token_of(Interleaving(SMALLEST, (0, 1, 2), (), WATCHED)))
-    assert read.modules == WATCHED
+    read, _ = from_token(token_of(Interleaving(SMALLEST, (0, 1, 2), (), watched_modules())))
+    assert read.modules == watched_modules()

@@ -241,6 +241,7 @@ def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
 # ---- determinism -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
     first, second = run(30, seed=5, mode=mode), run(30, seed=5, mode=mode)
@@ -248,6 +249,7 @@ def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
     assert run(30, seed=6, mode=mode).tally.points != first.tally.points
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> None:
     alone, *others = (run(50, seed=8, workers=workers) for workers in (1, 2))
     assert [signature(report) for report in others] == [signature(alone)]
@@ -276,6 +278,7 @@ def test_a_store_that_dies_in_every_session_is_named_in_each_of_them(run: Runner
     assert together.tally.violations
 
 
+@pytest.mark.slow
 def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path: Path) -> None:
     alone = run(75, seed=3, bug="floor-ahead")
     kept = {Path(violation.kept).name for violation in alone.tally.violations}
@@ -290,6 +293,7 @@ def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path
     assert {path.name for path in base.iterdir()} == kept
 
 
+@pytest.mark.slow
 def test_one_cycle_can_be_replayed(run: Runner) -> None:
     report = run(60, seed=3, bug="dropped-first-page")
     violation = next(violation for violation in report.tally.violations if violation.cycle >= 0)

@@ -37,6 +37,7 @@ def test_each_machine_has_turns_of_its_own_length() -> None:
     assert SHORT_TURNS.keys() == MACHINES.keys()
 
 
+@pytest.mark.slow
 def test_replays_are_counted_while_a_failure_is_made_small(tracker: DirtyTracker) -> None:
     replays: list[int] = []
     check(

@@ -1,0 +1,337 @@
+"""Keep the entries of a member in data files and an index, in DLedger's format.
+
+A directory has `data/` and `index/`. Data files have a fixed size and the position of their first byte as a name. An
+entry lies within one file, and the rest of a file after its last entry is a blank.
+
+1. An append writes to the data files only. A sync makes them durable and then writes the index units of these entries.
+   So an entry with an index unit was durable: the index is the durable floor of the log.
+2. A cut first removes units from the index, durably. Then it erases the entries, durably. No byte of a removed entry
+   can be read as an entry again (L7).
+3. Opening reads every entry. The first invalid one ends the log, if the index has no unit for it. Otherwise durable
+   entries were lost, and the log does not open: the member would break promises that it has given.
+
+DLedger reads such a directory. Entries of DLedger have no checksums and are accepted if `unsealed` is set.
+
+Source: `DLedgerMmapFileStore`, `MmapFileList` of DLedger 0.2.3.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tornpage.impl.errors import StoreError
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.raft import entry_codec as codec
+from tornpage.impl.raft.messages import Carried
+
+__all__ = ["DATA_FILE_BYTES", "INDEX_FILE_BYTES", "RaftLog", "RaftLogDamaged"]
+
+DATA_FILE_BYTES = 1 << 30
+INDEX_FILE_BYTES = 32 * 5 * 1024 * 1024
+
+
+class RaftLogDamaged(StoreError):
+    """Entries that were durable cannot be read.
+
+    The file, the entry and the remedy are in the message.
+    """
+
+
+class RaftLog:
+    """The log in a directory, which is created if it is missing.
+
+    Places count entries from 0. After a failed write of a cut or a sync the log takes no more entries.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        data_file_bytes: int = DATA_FILE_BYTES,
+        index_file_bytes: int = INDEX_FILE_BYTES,
+        unsealed: bool = False,
+    ) -> None:
+        self._files = files
+        self._data = f"{directory}/data"
+        self._index = f"{directory}/index"
+        self._data_file_bytes = data_file_bytes
+        self._index_file_bytes = index_file_bytes - index_file_bytes % codec.UNIT_BYTES
+        self._unsealed = unsealed
+        self._positions = array("q")
+        self._terms = array("q")
+        self._sizes = array("q")
+        self._open_files: dict[str, OpenFile] = {}
+        self._failure = ""
+        self._end_position = 0
+        for path in (directory, self._data, self._index):
+            if files.stat(path) is None:
+                files.make_directory(path)
+        self._synced = 0
+        self._load()
+        self.sync()
+
+    # ---- what is there -------------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """The number of entries."""
+        return len(self._positions)
+
+    @property
+    def synced(self) -> int:
+        """The number of first entries that are durable."""
+        return self._synced
+
+    def term_at(self, place: int) -> int:
+        """Return the term of an entry."""
+        return self._terms[place]
+
+    def position_at(self, place: int) -> int:
+        """Return the position of an entry in all data files."""
+        return self._positions[place]
+
+    def body_at(self, place: int) -> bytes:
+        """Return the body of an entry. Raises RaftLogDamaged if it has changed on the disk."""
+        position = self._positions[place]
+        path, at = self._place_of(position)
+        with self._opened(path) as file:
+            found = codec.checked(self._files.read(file, at, self._sizes[place]), position)
+        if found is None or found.place != place or found.term != self._terms[place]:
+            raise RaftLogDamaged(f"entry {place} at {at} of {path} is damaged; copy the log of another member")
+        return found.body
+
+    def entries(self, begin: int, size_bytes_max: int) -> tuple[Carried, ...]:
+        """Return entries from `begin` on, with about so many bytes of bodies.
+
+        At least one entry is returned if there is one.
+        """
+        found: list[Carried] = []
+        for place in range(begin, self.end):
+            if found and size_bytes_max < self._sizes[place]:
+                break
+            size_bytes_max -= self._sizes[place]
+            found.append(Carried(self._terms[place], self.body_at(place)))
+        return tuple(found)
+
+    # ---- changes -------------------------------------------------------------------------------------------------
+
+    def append(self, entries: Sequence[Carried]) -> None:
+        """Append entries, not durable yet. Raises OSError; entries before the failed one stay."""
+        self._require_usable()
+        for each in entries:
+            size = codec.HEADER_BYTES + len(each.body)
+            if size + codec.BLANK_BYTES_MIN > self._data_file_bytes:
+                raise ValueError(f"an entry of {size} bytes does not fit into a file of {self._data_file_bytes}")
+            position = self._position_for(size)
+            self._write(position, codec.entry(self.end, each.term, position, each.body))
+            self._note(position, each.term, size)
+
+    def sync(self) -> None:
+        """Make all entries durable, then write their index units. Raises OSError."""
+        if self._synced == self.end:
+            return
+        self._require_usable()
+        with self._failing("sync"):
+            for path in self._data_files(self._positions[self._synced], self._end_position):
+                with self._opened(path) as file:
+                    self._files.sync(file)
+            self._files.sync_directory(self._data)
+            first, self._synced = self._synced, self.end
+            self._write_units(first)
+
+    def cut(self, end: int) -> None:
+        """Remove all entries from `end` on, durably. Raises OSError."""
+        if end >= self.end:
+            return
+        self._require_usable()
+        with self._failing("cut"):
+            self._cut_index(end)
+            self._erase(self._positions[end], self._end_position)
+        self._end_position = self._positions[end]
+        for row in (self._positions, self._terms, self._sizes):
+            del row[end:]
+        self._synced = min(self._synced, end)
+
+    def close(self) -> None:
+        """Close all files. The log is not synced."""
+        for file in self._open_files.values():
+            self._files.close(file)
+        self._open_files.clear()
+        self._failure = "it is closed"
+
+    def _require_usable(self) -> None:
+        if self._failure:
+            raise OSError(f"the log in {self._data} takes no entries: {self._failure}")
+
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failure = f"a {what} failed: {error}"
+            raise
+
+    # ---- data files ----------------------------------------------------------------------------------------------
+
+    def _note(self, position: int, term: int, size: int) -> None:
+        self._positions.append(position)
+        self._terms.append(term)
+        self._sizes.append(size)
+        self._end_position = position + size
+
+    def _position_for(self, size: int) -> int:
+        """Return where the next entry goes. A file without room gets a blank."""
+        rest = -self._end_position % self._data_file_bytes
+        if rest and size + codec.BLANK_BYTES_MIN > rest:
+            if rest >= codec.BLANK_BYTES_MIN:
+                self._write(self._end_position, codec.blank(rest))  # the other bytes are zeros
+            return self._end_position + rest
+        return self._end_position
+
+    def _place_of(self, position: int) -> tuple[str, int]:
+        """Return the path of the file with a position, and the offset in it."""
+        at = position % self._data_file_bytes
+        return f"{self._data}/{position - at:020d}", at
+
+    def _data_files(self, begin: int, end: int) -> list[str]:
+        first = begin - begin % self._data_file_bytes
+        return [self._place_of(each)[0] for each in range(first, end, self._data_file_bytes)]
+
+    def _write(self, position: int, data: bytes) -> None:
+        path, at = self._place_of(position)
+        with self._opened(path, self._data_file_bytes) as file:
+            self._files.pwrite(file, data, at)
+            self._files.mark("entry")
+
+    def _erase(self, begin: int, end: int) -> None:
+        """Overwrite all bytes of [begin, end) by zeros, durably."""
+        for path in self._data_files(begin, end):
+            first = int(path.rpartition("/")[2])
+            with self._opened(path) as file:
+                at = max(0, begin - first)
+                self._files.zero(file, at, min(self._data_file_bytes, end - first) - at)
+                self._files.sync(file)
+
+    @contextmanager
+    def _opened(self, path: str, size_bytes: int = 0) -> Iterator[OpenFile]:
+        """Yield an open file. With a size it is created if it is missing."""
+        file = self._open_files.get(path)
+        if file is None:
+            if size_bytes and self._files.stat(path) is None:
+                file = self._files.create(path)
+            else:
+                file = self._files.open(path, writable=True)
+            self._open_files[path] = file
+        if size_bytes:
+            stat = self._files.stat(path)
+            if stat is None or stat.size_bytes < size_bytes:
+                self._files.allocate(file, size_bytes)
+        yield file
+
+    # ---- index files ---------------------------------------------------------------------------------------------
+
+    def _unit_place(self, place: int) -> tuple[str, int]:
+        position = place * codec.UNIT_BYTES
+        at = position % self._index_file_bytes
+        return f"{self._index}/{position - at:020d}", at
+
+    def _write_units(self, first: int) -> None:
+        """Write the index units of durable entries.
+
+        They become durable with a later sync of the system.
+        """
+        for place in range(first, self.end):
+            path, at = self._unit_place(place)
+            data = codec.unit(place, self._terms[place], self._positions[place], self._sizes[place])
+            with self._opened(path, self._index_file_bytes) as file:
+                self._files.pwrite(file, data, at)
+
+    def _cut_index(self, end: int) -> None:
+        for place in range(end, self._synced):
+            path, at = self._unit_place(place)
+            with self._opened(path) as file:
+                self._files.pwrite(file, bytes(codec.UNIT_BYTES), at)
+        for path in sorted({self._unit_place(place)[0] for place in range(end, self._synced)}):
+            with self._opened(path) as file:
+                self._files.sync(file)
+
+    # ---- opening -------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Read every entry, compare it with its index unit, and erase what is after the last one."""
+        position = 0
+        while (found := self._entry_at(position)) is not None:
+            entry, position = found
+            self._note(entry.position, entry.term, position - entry.position)
+        floor = self._units_in_index()
+        if floor > self.end:
+            path, at = self._place_of(self._end_position)
+            raise RaftLogDamaged(
+                f"entry {self.end} at {at} of {path} was durable and is damaged or missing; "
+                "copy the log of another member"
+            )
+        self._synced = floor
+        last = sorted(self._files.list_directory(self._data))[-1:]
+        if last:
+            self._erase_after_end(int(last[0]) + self._data_file_bytes)
+
+    def _entry_at(self, position: int) -> tuple[codec.Found, int] | None:
+        """Return the entry at a position, and the position after it.
+
+        After a blank it is the first entry of the next file.
+        """
+        path, at = self._place_of(position)
+        if self._files.stat(path) is None:
+            return None
+        with self._opened(path) as file:
+            head = self._files.read(file, at, codec.HEADER_BYTES)
+            rest = self._data_file_bytes - at
+            if at and (rest < codec.BLANK_BYTES_MIN or head[: codec.BLANK_BYTES_MIN] == codec.blank(rest)):
+                return self._entry_at(position + rest)
+            if len(head) < codec.HEADER_BYTES:
+                return None
+            size = int.from_bytes(head[4:8], "big")
+            if size > rest:
+                return None
+            found = codec.checked(self._files.read(file, at, size), position)
+        if found is None or found.place != self.end or (self.end and found.term < self._terms[-1]):
+            return None
+        if not found.is_sealed and not self._unsealed:
+            return None
+        return found, position + size
+
+    def _units_in_index(self) -> int:
+        """Return the number of leading units in the index.
+
+        Units that contradict an entry are damage.
+        """
+        count = 0
+        while True:
+            path, at = self._unit_place(count)
+            if self._files.stat(path) is None:
+                return count
+            with self._opened(path) as file:
+                unit = codec.unit_of(self._files.read(file, at, codec.UNIT_BYTES))
+            if unit is None or unit[0] != count:
+                return count
+            if count < self.end and unit[1:] != (self._terms[count], self._positions[count], self._sizes[count]):
+                raise RaftLogDamaged(
+                    f"entry {count} and its unit at {at} of {path} differ; copy the log of another member"
+                )
+            count += 1
+
+    def _erase_after_end(self, end: int) -> None:
+        for path in self._data_files(self._end_position, end):
+            first = int(path.rpartition("/")[2])
+            stat = self._files.stat(path)
+            if stat is None:
+                continue
+            at = max(0, self._end_position - first)
+            with self._opened(path, self._data_file_bytes) as file:
+                found = self._files.next_data(file, at)
+                while found is not None:
+                    begin, end = max(at, found[0]), found[1]
+                    self._files.zero(file, begin, end - begin)
+                    found = self._files.next_data(file, end)
+                self._files.sync(file)

@@ -1,0 +1,131 @@
+"""Define the events of a Raft group: time-outs, messages, clients, syncs, crashes.
+
+Members are numbered from 0, and a number is taken modulo the number of members. An event of a member that is down does
+nothing, except `RestartMember`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from tornpage.model.operations import Choice, Others
+
+__all__ = [
+    "RAFT_OPERATIONS",
+    "Beat",
+    "BeginRead",
+    "CrashMember",
+    "Deliver",
+    "Elect",
+    "FailSyncOf",
+    "Propose",
+    "RaftOperation",
+    "RestartMember",
+    "SyncLog",
+    "Transfer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """Let the election time-out of a member expire."""
+
+    member: int = 0
+    op: Literal["elect"] = "elect"
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Let the heartbeat time-out of a leader expire."""
+
+    member: int = 0
+    op: Literal["beat"] = "beat"
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Let a client put an entry to a member. Payloads differ."""
+
+    member: int = 0
+    op: Literal["propose"] = "propose"
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRead:
+    """Let a client read what is committed."""
+
+    member: int = 0
+    op: Literal["begin_read"] = "begin_read"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncLog:
+    """Make the log of a member durable."""
+
+    member: int = 0
+    op: Literal["sync_log"] = "sync_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Ask a leader to give its role to a member."""
+
+    member: int = 0
+    to: int = 1
+    op: Literal["transfer"] = "transfer"
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Deliver the newest message of a kind from one member to another.
+
+    With `back` it is an older one.
+    The message stays: it may be delivered again. A message that is never delivered is lost.
+    """
+
+    source: int = 0
+    to: int = 1
+    kind: str = "append"
+    back: int = 0
+    op: Literal["deliver"] = "deliver"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashMember:
+    """Lose a member by a power loss or a kill.
+
+    If its event was the last one, the crash falls `back` disk events before the end of it, and what the event sent is
+    not sent. `survived` and `others` are those of `Crash`.
+    """
+
+    member: int = 0
+    kill: bool = False
+    back: int = 0
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    others: Others = "lost"
+    op: Literal["crash_member"] = "crash_member"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartMember:
+    """Start a member that is down."""
+
+    member: int = 0
+    op: Literal["restart_member"] = "restart_member"
+
+
+@dataclass(frozen=True, slots=True)
+class FailSyncOf:
+    """Let the next sync of a file of a member fail."""
+
+    member: int = 0
+    op: Literal["fail_sync_of"] = "fail_sync_of"
+
+
+RaftOperation = (
+    Elect | Beat | Propose | BeginRead | SyncLog | Transfer | Deliver | CrashMember | RestartMember | FailSyncOf
+)
+"""An event of a group."""
+
+RAFT_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(RaftOperation)}
+"""The events of a group by name."""

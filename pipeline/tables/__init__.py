@@ -1,0 +1,1 @@
+"""Describe tables: types, units and meanings of their columns."""

@@ -1,0 +1,87 @@
+"""Draw the events of a run.
+
+Most of them let a group make progress, so that crashes meet logs of some length.
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from tornpage.model.raft.operations import (
+    Beat,
+    BeginRead,
+    CrashMember,
+    Deliver,
+    Elect,
+    FailSyncOf,
+    Propose,
+    RaftOperation,
+    RestartMember,
+    SyncLog,
+    Transfer,
+)
+from tornpage.properties.program.raft_case import RaftSettings
+from tornpage.properties.raft.trial import RaftTrial
+
+__all__ = ["OPERATIONS_MAX", "draw_event", "draw_settings"]
+
+OPERATIONS_MAX = 120
+_UNLIMITED_BYTES = 1 << 30
+_WEIGHTS = {
+    "deliver": 46, "sync": 14, "propose": 9, "beat": 6, "elect": 4, "again": 5, "late": 3, "read": 3, "transfer": 2,
+    "crash": 4, "restart": 6, "fail": 1,
+}  # fmt: skip
+
+
+def draw_settings(settings: RaftSettings, rng: Random) -> RaftSettings:
+    """Draw how many entries a message carries: one, or all."""
+    batch = rng.choice((1, 1, _UNLIMITED_BYTES))
+    return replace(settings, batch_bytes=batch)
+
+
+def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOperation:
+    """Draw the next event. No message passes between the members `cut_off` and the others."""
+    (kind,) = rng.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()))
+    number = rng.randrange(trial.settings.members)
+    leaders = [node.number for node in trial.nodes if node.state.role == "leader" and node.member is not None]
+    match kind:
+        case "deliver" | "again" | "late":
+            known = trial.fresh if kind == "deliver" else trial.messages
+            keys = [key for key in known if (key[0] in cut_off) == (key[1] in cut_off)]
+            if keys:
+                source, to, name = rng.choice(keys)
+                return Deliver(source, to, name, rng.randrange(1, 4) if kind == "late" else 0)
+            return Elect(number) if not leaders or rng.random() < 0.1 else Beat(rng.choice(leaders))
+        case "propose":
+            return Propose(rng.choice(leaders) if leaders else number)
+        case "beat":
+            return Beat(rng.choice(leaders) if leaders else number)
+        case "read":
+            return BeginRead(rng.choice(leaders) if leaders else number)
+        case "transfer":
+            return Transfer(rng.choice(leaders) if leaders else number, rng.randrange(trial.settings.members))
+        case "elect":
+            return Elect(number)
+        case "crash":
+            return _draw_crash(trial, rng, number)
+        case "restart":
+            down = [node.number for node in trial.nodes if node.member is None]
+            return RestartMember(rng.choice(down)) if down else SyncLog(number)
+        case "fail":
+            return FailSyncOf(number)
+    return SyncLog(number)
+
+
+def _draw_crash(trial: RaftTrial, rng: Random, number: int) -> CrashMember:
+    """Draw a crash, half of the time inside the last event."""
+    last = next((node.number for node in trial.nodes if trial.events_of(node.number) > 1), number)
+    if rng.random() < 0.5:
+        number = last
+    back = rng.randrange(max(1, trial.events_of(number))) if rng.random() < 0.6 else 0
+    if rng.random() < 0.3:
+        return CrashMember(number, kill=True, back=back)
+    others: Any = rng.choice(("lost", "kept"))
+    survived: dict[str, Any] = {
+        write.name: rng.randrange(write.alternatives) for write in trial.in_flight(number, back) if rng.random() < 0.6
+    }
+    return CrashMember(number, back=back, survived=survived, others=others)

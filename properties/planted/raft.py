@@ -1,0 +1,311 @@
+"""Define bugs of Raft groups: votes, counts of a leader, appends, and files.
+
+Their ids are those of the list that the Raft log is tested with. L numbers are defects of DLedger 0.2.3
+(docs/replication/raft.md). LB10, LB11 and LB17 concern queues and index, which are not built on this log yet.
+"""
+
+from tornpage.impl.parts import Parts
+from tornpage.impl.raft.hard_state import HardState
+from tornpage.impl.raft.member import RaftMember
+from tornpage.impl.raft.messages import AppendEntries, Envelope, LeadNow, Message, RequestVote, VoteAnswer
+from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.model.raft.operations import RAFT_OPERATIONS, CrashMember, Deliver, RaftOperation
+from tornpage.properties.planted.record import PlantedBug
+from tornpage.properties.program.raft_case import RaftSettings
+
+__all__ = ["BUGS"]
+
+
+class _AcknowledgesBeforeSync(RaftMember):
+    """Confirm entries that are not durable yet (L1)."""
+
+    def _take_entries(self, source: int, sent: AppendEntries) -> None:
+        super()._take_entries(source, sent)
+        if self.owes:
+            self.owes = False
+            self._confirm(source)
+
+
+class _VoteNotDurable(HardState):
+    """Keep a new vote in memory only (L2)."""
+
+    def save(self, term: int, vote: int | None) -> None:
+        if term == self.term:
+            self.vote = vote
+        else:
+            super().save(term, vote)
+
+
+class _CountsOldTerms(RaftMember):
+    """Commit entries of earlier terms by their number, and begin a term without an entry (L3)."""
+
+    def _may_commit(self, end: int) -> bool:
+        return True
+
+    def _begin_term(self) -> None:
+        self._send_entries()
+
+
+class _LongerLogWins(RaftMember):
+    """Compare the lengths of the logs before the terms of their last entries."""
+
+    def _is_new_enough(self, asked: RequestVote) -> bool:
+        return (asked.end, asked.last_term) >= (self.log.end, self.last_term)
+
+
+class _NoCheckOfTheEntryBefore(RaftMember):
+    """Append entries after an entry of another term."""
+
+    def _place_to_go_back_to(self, sent: AppendEntries) -> int | None:
+        return self.log.end if sent.begin > self.log.end else None
+
+
+class _CutsWithoutErasing(RaftLog):
+    """Leave the bytes of cut entries in their files (L7)."""
+
+    def _erase(self, begin: int, end: int) -> None:
+        """Erase nothing."""
+
+
+class _CommitsUnverified(RaftMember):
+    """Commit entries that were never compared with those of the leader."""
+
+    def heartbeat(self) -> list[Envelope]:
+        if self.role == "leader":
+            self.transferee = None
+            for each in self._others():
+                self._send_entries_to(each)
+                self._send(each, AppendEntries(self.term, 0, 0, (), self.commit, self.round))
+        return self._sent()
+
+    def _raise_commit(self, sent: AppendEntries) -> None:
+        self.commit = max(self.commit, min(sent.commit, self.log.end))
+
+
+class _HalfIsEnough(RaftMember):
+    """Take half of the members for a majority."""
+
+    def _is_majority(self, count: int) -> bool:
+        return count >= self.members // 2
+
+    def _majority_of(self, values: list[int]) -> int:
+        return sorted(values, reverse=True)[max(0, self.members // 2 - 1)]
+
+
+class _CountsOwnUnsynced(RaftMember):
+    """Count the leader's own entries before they are durable."""
+
+    def _own_end(self) -> int:
+        return self.log.end
+
+
+class _AnswersReadsAlone(RaftMember):
+    """Answer a read at once, without asking whether another member leads by now (L19)."""
+
+    def _finish_reads(self) -> None:
+        self.answered += [self.visible] * len(self.reads)
+        self.reads = ()
+
+
+class _AppendsAgain(RaftMember):
+    """Append entries of a repeated message again."""
+
+    def _adopt(self, sent: AppendEntries) -> None:
+        if sent.entries and sent.begin + len(sent.entries) <= self.log.end:
+            self.log.append(sent.entries)
+        else:
+            super()._adopt(sent)
+
+
+class _AnswersBeforeTheTerm(RaftMember):
+    """Answer a candidate before its term is taken over, and forget the vote with the old term."""
+
+    def receive(self, source: int, message: Message) -> list[Envelope]:
+        if isinstance(message, RequestVote) and message.term > self.term and self._is_new_enough(message):
+            self._send(source, VoteAnswer(message.term, granted=True))
+            self._enter_term(message.term, None)
+            return self._sent()
+        return super().receive(source, message)
+
+
+class _StandsInTheOldTerm(RaftMember):
+    """Clear the vote and become a candidate of the same term when asked to lead."""
+
+    def _take_leadership(self, asked: LeadNow) -> None:
+        if asked.term == self.term and self.role != "leader":
+            self._enter_term(self.term, self.me)
+            self.role, self.votes = "candidate", frozenset((self.me,))
+            for each in self._others():
+                self._send(each, RequestVote(self.term, self.last_term, self.log.end))
+
+
+class _AloneWithoutSync(RaftMember):
+    """Let a group of one member commit entries before they are durable."""
+
+    def _send_entries(self) -> None:
+        super()._send_entries()
+        if self.members == 1:
+            self.commit = self.log.end
+
+
+def _events(text: str) -> tuple[RaftOperation, ...]:
+    """Return the events of a schedule.
+
+    `elect 1, vote 1 2` is an election of member 1, and the delivery of its message to member 2.
+    """
+    events: list[RaftOperation] = []
+    for name, *numbers in (each.split() for each in text.split(",")):
+        if name == "crash_member":
+            events.append(CrashMember(int(numbers[0]), others="kept" if numbers[1:] else "lost"))
+        elif name in RAFT_OPERATIONS:
+            events.append(RAFT_OPERATIONS[name](*map(int, numbers)))
+        else:
+            events.append(Deliver(int(numbers[0]), int(numbers[1]), name))
+    return tuple(events)
+
+
+def _bug(
+    bug_id: str,
+    sentence: str,
+    parts: Parts,
+    operations: tuple[RaftOperation, ...],
+    *,
+    members: int = 3,
+    batch_bytes: int = 1,
+    contract: int = 15,
+) -> PlantedBug:
+    """Return a bug with its minimal reproducer.
+
+    The reproducer judges the promises of the group, and no single step.
+    """
+    settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises")
+    return PlantedBug(bug_id, sentence, contract, parts, raft=(settings, operations))
+
+
+_ALL = 1 << 30
+"""So many bytes that one message carries all entries."""
+
+BUGS = (
+    _bug(
+        "LB01",
+        "a follower confirms entries before they are durable",
+        Parts({RaftMember: _AcknowledgesBeforeSync}),
+        _events("elect 1, vote 1 2, vote_reply 2 1, append 1 0, append_reply 0 1, sync_log 1"),
+    ),
+    _bug(
+        "LB02",
+        "a vote is not durable when it is sent",
+        Parts({HardState: _VoteNotDurable}),
+        _events("elect 1, vote 1 2, crash_member 2, restart_member 2"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB03",
+        "entries of earlier terms are committed by their number",
+        Parts({RaftMember: _CountsOldTerms}),
+        _events(
+            "elect 0, vote 0 2, vote_reply 2 0, propose 0, sync_log 0, elect 1, elect 1, vote 1 2, vote_reply 2 "
+            "1, propose 1, vote 1 0, elect 0, vote 0 2, vote_reply 2 0, append 0 2, append_reply 2 0, append 0 2, "
+            "sync_log 2, append_reply 2 0, vote 0 1, elect 1, vote 1 2, vote_reply 2 1"
+        ),
+    ),
+    _bug(
+        "LB04",
+        "a longer log wins over one with a later last term",
+        Parts({RaftMember: _LongerLogWins}),
+        _events(
+            "elect 0, vote 0 2, vote 0 1, vote_reply 2 0, elect 1, vote 1 0, elect 0, vote 0 1, vote_reply 1 0, "
+            "append 0 2, elect 2, vote 2 1, vote_reply 1 2, sync_log 2, append 2 1, sync_log 1, append_reply 1 2, "
+            "elect 1, vote 1 0, elect 0, vote 0 1, vote_reply 1 0"
+        ),
+    ),
+    _bug(
+        "LB05",
+        "entries are appended after an entry of another term",
+        Parts({RaftMember: _NoCheckOfTheEntryBefore}),
+        _events(
+            "elect 0, vote 0 2, vote_reply 2 0, elect 1, elect 1, vote 1 2, vote_reply 2 1, crash_member 1 kept, "
+            "restart_member 1, elect 1, vote 1 0, vote_reply 0 1, append 1 0"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB06",
+        "a cut leaves the bytes of its entries",
+        Parts({RaftLog: _CutsWithoutErasing}),
+        (
+            *_events("elect 0, vote 0 1, vote_reply 1 0, elect 1, vote 1 2, vote_reply 2 1, append 1 0"),
+            CrashMember(0, survived={"page /member/data/00000000000000000000 0": 1}, others="kept"),
+            *_events("restart_member 0"),
+        ),
+    ),
+    _bug(
+        "LB07",
+        "a follower commits entries that it has not compared",
+        Parts({RaftMember: _CommitsUnverified}),
+        _events(
+            "elect 2, vote 2 0, vote 2 1, vote_reply 1 2, elect 0, vote 0 1, vote_reply 1 0, append 0 1, sync_log "
+            "0, sync_log 1, append_reply 1 0, beat 0, append 0 2"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB08",
+        "half of the members count as a majority",
+        Parts({RaftMember: _HalfIsEnough}),
+        _events("elect 0, sync_log 0"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB09",
+        "a leader counts its own entries before they are durable",
+        Parts({RaftMember: _CountsOwnUnsynced}),
+        _events("elect 2, vote 2 1, vote_reply 1 2, append 2 1, sync_log 1, append_reply 1 2"),
+    ),
+    _bug(
+        "LB12",
+        "a leader answers reads without a majority",
+        Parts({RaftMember: _AnswersReadsAlone}),
+        _events(
+            "elect 2, vote 2 0, vote_reply 0 2, append 2 0, sync_log 0, append_reply 0 2, append 2 1, sync_log 1, "
+            "append_reply 1 2, begin_read 2"
+        ),
+        batch_bytes=_ALL,
+        contract=17,
+    ),
+    _bug(
+        "LB13",
+        "a repeated message appends its entries again",
+        Parts({RaftMember: _AppendsAgain}),
+        _events(
+            "elect 2, vote 2 1, vote_reply 1 2, append 2 1, append 2 1, elect 1, vote 1 2, vote_reply 2 1, append "
+            "1 2, append_reply 2 1, append 1 2, append 1 2, sync_log 1, sync_log 2, append_reply 2 1, append 1 2, "
+            "append_reply 2 1"
+        ),
+    ),
+    _bug(
+        "LB14",
+        "a vote is sent before its term is taken over",
+        Parts({RaftMember: _AnswersBeforeTheTerm}),
+        _events("elect 2, vote 2 0, elect 1, vote 1 0"),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB15",
+        "a member that is asked to lead votes twice in a term",
+        Parts({RaftMember: _StandsInTheOldTerm}),
+        _events(
+            "elect 2, vote 2 0, vote_reply 0 2, append 2 0, sync_log 0, append_reply 0 2, transfer 2 0, "
+            "transfer_now 2 0"
+        ),
+        batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB16",
+        "a group of one commits entries before they are durable",
+        Parts({RaftMember: _AloneWithoutSync}),
+        _events("elect 0"),
+        members=1,
+        batch_bytes=_ALL,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Run groups of Raft members, and compare them with the model."""

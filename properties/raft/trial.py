@@ -1,0 +1,428 @@
+"""Run events of a Raft group on recorded disks, and judge every member.
+
+Contracts 15, 16 and 17 are judged.
+
+Each member of the store takes the same events as its model, and both have to agree. After a crash the term, the vote
+and the log that a member reads from its disk have to be legal. What they are is taken over, since a crash has many
+legal outcomes. The promises of the group are judged over the states of all members.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from tornpage.impl.errors import StoreError
+from tornpage.impl.parts import Parts
+from tornpage.impl.raft.hard_state import HardState
+from tornpage.impl.raft.member import RaftMember
+from tornpage.impl.raft.messages import Envelope
+from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.model.raft import member as model
+from tornpage.model.raft import promises
+from tornpage.model.raft.operations import (
+    Beat,
+    BeginRead,
+    CrashMember,
+    Deliver,
+    Elect,
+    FailSyncOf,
+    Propose,
+    RaftOperation,
+    RestartMember,
+    SyncLog,
+    Transfer,
+)
+from tornpage.model.raft.promises import Seen
+from tornpage.model.raft.state import Entry, Member, Message
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.choosing import chosen, fitted
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.images import InFlightWrite, compose, disk_state, in_flight_writes
+from tornpage.properties.disk.journal import ProcessKilled
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.planted.registry import parts_of
+from tornpage.properties.program.raft_case import RaftSettings
+from tornpage.properties.raft.translation import body_of, entry_of, message_of, sent_of, state_of
+
+__all__ = ["Key", "RaftTrial"]
+
+_DIRECTORY = "/member"
+_INDEX_FILE_BYTES = 1 << 12
+_KEPT_MESSAGES = 4
+_ROUNDS_OF_AN_END = 60
+
+Key = tuple[int, int, str]
+"""Source, receiver and kind of a message."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """One member: its disk, and the member if it runs.
+
+    `state` is the model's, `before` that before its last event.
+    """
+
+    number: int
+    files: RecordingFiles
+    state: Member = field(default_factory=Member)
+    before: Member = field(default_factory=Member)
+    last_event: int = 0
+    member: RaftMember | None = None
+    reads: deque[int] = field(default_factory=deque)
+    """How many entries were acknowledged when each waiting read began."""
+
+
+class RaftTrial:
+    """One run. Raises GuaranteeBroken if a promise does not hold.
+
+    `performed` are the events as carried out, `hit` counts events and effects, `fresh` has messages that were not
+    delivered, `lost_writes` counts the in-flight writes that power losses took.
+    """
+
+    def __init__(self, settings: RaftSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
+        self.settings = settings
+        self.performed: list[RaftOperation] = []
+        self.hit: Counter[str] = Counter()
+        self.lost_writes = 0
+        self.messages: dict[Key, deque[Message]] = {}
+        self.fresh: dict[Key, None] = {}
+        self._tracker = tracker
+        self._certify = certify
+        self._parts: Parts = parts_of(settings.bug)
+        self._payloads = 0
+        self._seen = Seen()
+        self._last: tuple[int, Seen, list[Key]] = -1, Seen(), []
+        self.nodes = [_Node(number, RecordingFiles(EMPTY_DISK, tracker=tracker)) for number in range(settings.members)]
+        for node in self.nodes:
+            self._open(node)
+
+    # ---- events --------------------------------------------------------------------------------------------------
+
+    def run(self, operation: RaftOperation) -> None:
+        """Carry out one event and judge every member."""
+        place = len(self.performed)
+        self.performed.append(operation)
+        self.hit[operation.op] += 1
+        match operation:
+            case CrashMember(number):
+                node = self._node(number)
+                if node.member is not None:
+                    self.performed[place] = self._crash(node, operation)
+            case RestartMember(number):
+                if self._node(number).member is None:
+                    self._restart(self._node(number))
+            case FailSyncOf(number):
+                self._node(number).files.failing_syncs = int(self._node(number).member is not None)
+            case Deliver(source, to, kind, back):
+                self._deliver(source % len(self.nodes), self._node(to), kind, back)
+            case _:
+                node = self._node(operation.member)
+                if node.member is not None:
+                    self._let(node, operation)
+
+    def _node(self, number: int) -> _Node:
+        return self.nodes[number % len(self.nodes)]
+
+    def _place(self, node: _Node) -> model.Place:
+        return model.Place(node.number, len(self.nodes), self.settings.batch_bytes)
+
+    def _let(self, node: _Node, operation: RaftOperation) -> None:
+        """Let a member take an event that is no message."""
+        member, place, state = node.member, self._place(node), node.state
+        assert member is not None
+        match operation:
+            case Elect():
+                self._both(node, model.elect(place, state), member.election_timeout)
+            case Beat():
+                self._both(node, model.beat(place, state), member.heartbeat)
+            case SyncLog():
+                self._both(node, model.synced(place, state), member.sync)
+            case Propose():
+                self._payloads += 1
+                body = body_of(self._payloads)
+                self._both(node, model.propose(place, state, self._payloads), lambda: member.propose([body]))
+            case BeginRead():
+                if state.role == "leader":
+                    node.reads.append(len(self._seen.committed))
+                self._both(node, model.read(place, state), member.read)
+            case Transfer(_, to):
+                receiver = to % len(self.nodes)
+                self._both(node, model.transfer(place, state, receiver), lambda: member.transfer(receiver))
+
+    def _deliver(self, source: int, node: _Node, kind: str, back: int) -> None:
+        key = source, node.number, kind
+        sent = self.messages.get(key)
+        if not sent or node.member is None:
+            return
+        member, message = node.member, sent[-1 - back % len(sent)]
+        if back % len(sent) == 0:
+            if key not in self.fresh:
+                self.hit["delivered twice"] += 1
+            self.fresh.pop(key, None)
+        else:
+            self.hit["delivered late"] += 1
+        expected = model.receive(self._place(node), node.state, source, message)
+        self._both(node, expected, lambda: member.receive(source, message_of(message)))
+
+    def _both(self, node: _Node, expected: model.Result, call: Callable[[], list[Envelope] | None]) -> None:
+        """Carry out an event on the member and compare it with what the model expects."""
+        member = node.member
+        assert member is not None
+        node.before, node.last_event = node.state, len(node.files.events)
+        self._last = node.number, self._seen, []
+        try:
+            sent = sent_of(call() or [])
+        except OSError:
+            node.state = expected.member
+            self._stop(node)
+            return
+        except Exception as error:
+            raise GuaranteeBroken(8, f"a member raises {type(error).__name__}: {error}") from error
+        answered = tuple(member.take_answered())
+        after = state_of(member, self._log_of(member))
+        before, node.state = node.state, after
+        self._judge_messages(node, sent)
+        self._look(node, before)
+        self._judge_reads(node, answered)
+        if self.settings.judged == "all" and (after, sent, answered) != tuple(expected):
+            raise GuaranteeBroken(15, _difference(node.number, expected, after, sent, answered))
+        if expected.member.role == "leader" and before.role != "leader":
+            self.hit["leader elected"] += 1
+        if expected.member.end < before.end or expected.member.log[: before.end] != before.log:
+            self.hit["log cut"] += 1
+        if expected.member.commit > before.commit:
+            self.hit["commit raised"] += 1
+        self.hit["read answered"] += len(answered)
+
+    def _log_of(self, member: RaftMember) -> tuple[Entry, ...]:
+        log = cast(RaftLog, member.log)
+        try:
+            return tuple(map(entry_of, log.entries(0, 1 << 40)))
+        except (OSError, StoreError) as error:
+            raise GuaranteeBroken(3, f"the log of an open member cannot be read: {error}") from error
+
+    def _stop(self, node: _Node) -> None:
+        """End the process of a member after a failed call. It sends nothing of its last event."""
+        self.hit["stopped by a failed call"] += 1
+        node.files.failing_syncs = 0
+        node.files = RecordingFiles(
+            node.files.base, tracker=self._tracker, journal=(*node.files.journal, ProcessKilled())
+        )
+        node.member = None
+        node.reads.clear()
+
+    # ---- judges --------------------------------------------------------------------------------------------------
+
+    def _judge_messages(self, node: _Node, sent: tuple[tuple[int, Message], ...]) -> None:
+        for to, message in sent:
+            key = node.number, to, message.kind
+            self.messages.setdefault(key, deque(maxlen=_KEPT_MESSAGES)).append(message)
+            self.fresh[key] = None
+            self._last[2].append(key)
+            broken: list[str] = []
+            if message.kind == "vote":
+                self._seen, broken = promises.vote(self._seen, node.number, message.term, node.number)
+            elif message.kind == "vote_reply" and message.granted:
+                self._seen, broken = promises.vote(self._seen, node.number, message.term, to)
+            _require(broken)
+
+    def _look(self, node: _Node, before: Member, *, is_up: bool = True) -> None:
+        after = [each.state for each in self.nodes]
+        earlier = [before if each is node else each.state for each in self.nodes]
+        up = [is_up if each is node else each.member is not None for each in self.nodes]
+        self._seen, broken = promises.look(self._seen, earlier, after, up)
+        _require(broken)
+
+    def _judge_reads(self, node: _Node, answered: tuple[int, ...]) -> None:
+        if node.state.role != "leader":
+            node.reads.clear()
+        for end in answered:
+            for sentence in promises.read_is_fresh(node.reads.popleft() if node.reads else 0, end):
+                raise GuaranteeBroken(17, sentence)
+
+    # ---- crashes -------------------------------------------------------------------------------------------------
+
+    def _crash(self, node: _Node, crash: CrashMember) -> CrashMember:
+        """Lose a member; return the crash as it was."""
+        files = node.files
+        files.failing_syncs = 0
+        back = self._back(node, crash.back)
+        position = files.events[len(files.events) - back - 1] if back else len(files.journal)
+        if back:
+            _, self._seen, sent = self._last
+            for key in sent:
+                self.messages[key].pop()
+                self.fresh.pop(key, None)
+            self.hit["inside an event"] += 1
+        else:
+            node.before = node.state
+        node.member = None
+        node.reads.clear()
+        self._last = -1, self._seen, []
+        self.hit["kill" if crash.kill else "power"] += 1
+        if crash.kill:
+            journal = (*files.journal[:position], ProcessKilled())
+            node.files = RecordingFiles(files.base, tracker=self._tracker, journal=journal)
+            self._kept_by_kill(node)
+            return replace(crash, back=back, survived={}, others="lost")
+        state = disk_state(files.base, files.journal, position, disk=self.settings.disk)
+        writes = in_flight_writes(state)
+        choices = chosen(writes, crash.survived, crash.others)
+        image = compose(state, choices)
+        if self._certify:
+            assert_legal(files.base, files.journal, position, choices, image, disk=self.settings.disk)
+        lost = sum(choices.get(each.name, 0) != each.alternatives - 1 for each in writes)
+        self.lost_writes += lost
+        self.hit["writes lost"] += lost > 0
+        node.files = RecordingFiles(image, tracker=self._tracker)
+        return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
+
+    def _kept_by_kill(self, node: _Node) -> None:
+        """Count all entries as durable, since a kill loses no written byte."""
+        node.before, node.state = (each._replace(synced=each.end) for each in (node.before, node.state))
+
+    def _back(self, node: _Node, back: int) -> int:
+        """Return how many disk events of the last event a crash undoes."""
+        if back <= 0 or self._last[0] != node.number:
+            return 0
+        return min(back, max(0, len(node.files.events) - max(1, node.last_event)))
+
+    def in_flight(self, number: int, back: int) -> list[InFlightWrite]:
+        """Return the in-flight writes of a member at a crash point of its last event."""
+        node = self._node(number)
+        undone = self._back(node, back)
+        position = node.files.events[len(node.files.events) - undone - 1] if undone else len(node.files.journal)
+        return in_flight_writes(disk_state(node.files.base, node.files.journal, position, disk=self.settings.disk))
+
+    def events_of(self, number: int) -> int:
+        """Return the number of disk events of the last event, if it was one of this member."""
+        node = self._node(number)
+        return len(node.files.events) - node.last_event if self._last[0] == node.number else 0
+
+    def _open(self, node: _Node) -> RaftMember:
+        kinds = self._parts
+        node.last_event = len(node.files.events)
+        try:
+            if node.files.stat(_DIRECTORY) is None:
+                node.files.make_directory(_DIRECTORY)
+                node.files.sync_directory("/")
+            hard_state = kinds.of(HardState)(node.files, _DIRECTORY)
+            log = kinds.of(RaftLog)(
+                node.files,
+                _DIRECTORY,
+                data_file_bytes=self.settings.data_file_bytes,
+                index_file_bytes=_INDEX_FILE_BYTES,
+            )
+        except Exception as error:
+            raise GuaranteeBroken(7, f"a member does not start: {type(error).__name__}: {error}") from error
+        node.member = kinds.of(RaftMember)(
+            node.number, len(self.nodes), log, hard_state, batch_bytes_max=self.settings.batch_bytes
+        )
+        return node.member
+
+    def _restart(self, node: _Node) -> None:
+        old, before = node.state, node.before
+        member = self._open(node)
+        found = state_of(member, self._log_of(member))
+        _require_legal(node.number, before, old, found)
+        if found.end < old.end:
+            self.hit["entries lost"] += 1
+        node.state = node.before = found
+        self._last = -1, self._seen, []
+        self._look(node, found._replace(), is_up=False)
+
+    # ---- the end of a run ----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Restart all members and let every message arrive.
+
+        A leader has to commit a new entry (16).
+        """
+        for node in self.nodes:
+            node.files.failing_syncs = 0
+            if node.member is None:
+                self.run(RestartMember(node.number))
+        self.messages.clear()
+        self.fresh.clear()
+        for turn in range(_ROUNDS_OF_AN_END):
+            leading = [node for node in self.nodes if node.state.role == "leader"]
+            leader = max(leading, key=lambda each: each.state.term, default=None)
+            if leader is None:
+                self.run(Elect(turn))
+            else:
+                self.run(Beat(leader.number))
+            self._let_all_arrive()
+            if leader is not None and turn == 2 * len(self.nodes):
+                self.run(Propose(leader.number))
+            elif leader is not None and turn > 2 * len(self.nodes) and self._is_settled(leader.state):
+                return
+        raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")
+
+    def _let_all_arrive(self) -> None:
+        """Deliver new messages and sync logs until nothing is under way, or for some rounds."""
+        for _ in range(_ROUNDS_OF_AN_END):
+            for key in tuple(self.fresh):
+                self.run(Deliver(*key))
+            for node in self.nodes:
+                if node.state.synced < node.state.end:
+                    self.run(SyncLog(node.number))
+            if not self.fresh:
+                return
+
+    def _is_settled(self, leader: Member) -> bool:
+        return all(
+            node.state.log == leader.log and node.state.commit == leader.end and node.state.term == leader.term
+            for node in self.nodes
+        )
+
+
+def _require(broken: list[str]) -> None:
+    if broken:
+        raise GuaranteeBroken(15, broken[0])
+
+
+def _require_legal(number: int, before: Member, after: Member, found: Member) -> None:
+    """Require that a member has read a legal term, vote and log from its disk.
+
+    `before` and `after` are the states before and after the event in which the crash fell.
+    """
+    hard = (found.term, found.vote)
+    between = {(before.term, before.vote), (after.term, after.vote)}
+    if after.term != before.term:
+        between.add((after.term, None))
+    if hard not in between:
+        raise GuaranteeBroken(
+            15,
+            f"member {number} restarts with another term or vote",
+            expected=str(sorted(map(str, between))),
+            found=str(hard),
+        )
+    common = next(
+        (at for at, (one, other) in enumerate(zip(before.log, after.log, strict=False)) if one != other),
+        min(before.end, after.end),
+    )
+    least = max(min(before.synced, common), min(after.synced, common) if before is after else 0)
+    is_legal = any(found.log == row[: found.end] for row in (before.log, after.log))
+    if found.end < least or not is_legal:
+        raise GuaranteeBroken(
+            15,
+            f"member {number} restarts with {found.end} entries, {least} were durable"
+            + ("" if is_legal else ", and has an entry that it never had at this place"),
+        )
+
+
+def _difference(
+    me: int,
+    expected: model.Result,
+    after: Member,
+    sent: tuple[tuple[int, Message], ...],
+    answered: tuple[int, ...],
+) -> str:
+    for name, wanted, found in zip(Member._fields, expected.member, after, strict=True):
+        if wanted != found:
+            return f"member {me} has {name} {found}, and the model {wanted}"
+    if sent != expected.sent:
+        return f"member {me} sends {sent}, and the model {expected.sent}"
+    return f"member {me} answers reads with {answered}, and the model with {expected.answered}"

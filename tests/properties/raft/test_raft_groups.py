@@ -1,0 +1,141 @@
+"""Test the lab of Raft groups: reproducers, drawn runs, the search and its check."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tornpage.impl.parts import Parts
+from tornpage.model.raft.operations import CrashMember, Deliver, Elect, RestartMember, SyncLog
+from tornpage.properties.contract import GuaranteeBroken, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explore.raft.campaign import RaftPlan, draw_run, explore_raft
+from tornpage.properties.explore.raft.search import brute_force, search
+from tornpage.properties.explore.raft.states import Bound, canonical, independent, initial
+from tornpage.properties.planted import RAFT_REPRODUCERS, parts_of
+from tornpage.properties.program.packing import BadToken
+from tornpage.properties.program.raft_case import RaftCase, RaftSettings
+from tornpage.properties.raft.replay import replay_raft, shrink_raft
+from tornpage.properties.raft.trial import RaftTrial
+
+NOT_BUILT = {"LB10", "LB11", "LB17"}
+"""Bugs of queues and index on this log."""
+
+
+@pytest.fixture(scope="module")
+def tracker() -> Iterator[DirtyTracker]:
+    with choose_tracker("auto") as chosen:
+        yield chosen
+
+
+def test_every_bug_of_the_list_is_planted() -> None:
+    assert set(RAFT_REPRODUCERS) == {f"LB{number:02d}" for number in range(1, 18)} - NOT_BUILT
+
+
+@pytest.mark.parametrize("bug", RAFT_REPRODUCERS)
+def test_a_minimal_reproducer_needs_its_bug(bug: str, tracker: DirtyTracker) -> None:
+    case = RAFT_REPRODUCERS[bug]
+    assert case.settings.judged == "promises", "the promises of the group show the bug, not a comparison of one step"
+    found = replay_raft(case, tracker=tracker)
+    assert found is not None
+    assert found.broken.contract == (17 if bug == "LB12" else 15)
+    assert replay_raft(case.with_bug(""), tracker=tracker) is None
+    assert replay_raft(replace(case, settings=replace(case.settings, bug="", judged="all")), tracker=tracker) is None
+
+
+def test_the_schedule_of_figure_8_loses_a_committed_entry(tracker: DirtyTracker) -> None:
+    found = replay_raft(RAFT_REPRODUCERS["LB03"], tracker=tracker)
+    assert found is not None
+    assert found.broken.sentence == "leader 1 of term 4 lacks committed entries"
+
+
+@pytest.mark.parametrize("members", [1, 3, 5])
+def test_drawn_runs_hold_and_repeat(members: int, tracker: DirtyTracker) -> None:
+    settings = RaftSettings(members=members)
+    runs = [draw_run(settings, f"1:{number}", tracker=tracker) for number in range(12)]
+    assert [run.failure for run in runs] == [None] * 12
+    assert draw_run(settings, "1:3", tracker=tracker).digest == runs[3].digest
+
+
+def test_a_campaign_holds_and_reaches_everything(tracker: DirtyTracker) -> None:
+    result = explore_raft(RaftPlan(RaftSettings(), seed=3, states=260), tracker=tracker)
+    assert (result.verdict, result.silent, result.canary) == (Verdict.HOLDS, [], "LB06")
+
+
+def test_a_planted_bug_is_shrunk_to_few_events(tracker: DirtyTracker) -> None:
+    settings = RaftSettings(judged="promises", bug="LB01")
+    failure = next(
+        run.failure for number in range(40) if (run := draw_run(settings, f"7:{number}", tracker=tracker)).failure
+    )
+    small = shrink_raft(failure, tracker=tracker)
+    assert len(small.case.operations) <= 8
+    assert replay_raft(RaftCase.from_token(small.case.token()), tracker=tracker) is not None
+
+
+def test_a_vote_of_an_event_that_was_cut_short_was_never_sent(tracker: DirtyTracker) -> None:
+    trial = RaftTrial(RaftSettings(), tracker=tracker)
+    trial.run(Elect(1))
+    trial.run(Deliver(1, 0, "vote"))
+    trial.run(CrashMember(0, back=3))
+    trial.run(RestartMember(0))
+    assert trial.nodes[0].state.vote is None
+    assert (0, 1, "vote_reply") not in trial.fresh
+
+
+def test_a_lost_durable_entry_is_named(tracker: DirtyTracker) -> None:
+    trial = RaftTrial(RaftSettings(members=1), tracker=tracker)
+    trial.run(Elect(0))
+    trial.run(SyncLog(0))
+    node = trial.nodes[0]
+    trial.run(CrashMember(0))
+    node.state = node.before = node.state._replace(log=(*node.state.log, *node.state.log), synced=2)
+    with pytest.raises(GuaranteeBroken, match="restarts with 1 entries, 2 were durable"):
+        trial.run(RestartMember(0))
+
+
+# ---- the search ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [Bound(1, 0, 0), Bound(1, 0, 1)])
+def test_the_reductions_leave_out_no_state(bound: Bound) -> None:
+    found, every = search(3, bound, batch=1, parts=Parts()), brute_force(3, bound, batch=1, parts=Parts())
+    assert (found.broken, every.broken, found.is_complete) == ([], [], True)
+    assert found.reached == every.reached
+    assert found.states * 5 < every.states
+    assert found.slept > 0
+
+
+@pytest.mark.parametrize("bug", ["LB01", "LB08", "LB09"])
+def test_the_search_finds_a_bug_by_the_promises_alone(bug: str) -> None:
+    found = search(3, Bound(2, 0, 0), batch=1, parts=parts_of(bug), compares=False, states_max=500)
+    assert found.broken
+    assert found.schedule
+
+
+def test_each_step_is_compared_with_the_model() -> None:
+    found = search(3, Bound(1, 0, 0), batch=1, parts=parts_of("LB12"))
+    assert found.is_complete, "a search without reads cannot show it"
+    found = search(3, Bound(1, 0, 0), batch=1, parts=parts_of("LB03"))
+    assert "and the model" in found.broken[0]
+
+
+def test_renumbered_groups_are_one_state() -> None:
+    start = initial(3, Bound())
+    first, second = (
+        start._replace(members=tuple(each._replace(term=at == place) for at, each in enumerate(start.members)))
+        for place in (0, 2)
+    )
+    assert first != second
+    assert canonical(first)[0] == canonical(second)[0]
+
+
+def test_a_delivery_depends_on_what_its_source_does() -> None:
+    assert not independent(("deliver", 1, 0, 2), ("beat", 0, 0, 0))
+    assert independent(("deliver", 1, 0, 2), ("sync", 2, 0, 0))
+    assert not independent(("elect", 0, 0, 0), ("elect", 1, 0, 0))
+
+
+@pytest.mark.parametrize("text", ["tr1-x", "tr1-"])
+def test_a_token_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(BadToken):
+        RaftCase.from_token(text)

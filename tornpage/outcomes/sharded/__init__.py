@@ -1,0 +1,1 @@
+"""Run what is done in shards: campaigns, in Spark tasks or in this process."""
