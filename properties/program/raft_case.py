@@ -1,14 +1,15 @@
 """A case of a Raft group, as readable JSON or one printable token (`tr1-…`)."""
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tornpage.model.raft.operations import RAFT_OPERATIONS, CrashMember, RaftOperation
+from tornpage.model.raft.operations import RAFT_OPERATIONS, RaftOperation
 from tornpage.properties.program.case import Disk
 from tornpage.properties.program.packing import BadToken, packed, unpacked
+from tornpage.properties.program.steps import changed, read_step
 
-__all__ = ["RAFT_PREFIX", "RaftCase", "RaftProgram", "RaftSettings", "described_event"]
+__all__ = ["RAFT_PREFIX", "RaftCase", "RaftProgram", "RaftSettings"]
 
 FORMAT = 1
 RAFT_PREFIX = "tr1-"
@@ -43,8 +44,8 @@ class RaftCase:
         """Return the readable form."""
         return {
             "tornpage_raft": FORMAT,
-            "settings": _changed(self.settings),
-            "operations": [{"op": each.op, **_changed(each)} for each in self.operations],
+            "settings": changed(self.settings),
+            "operations": [{"op": each.op, **changed(each)} for each in self.operations],
         }
 
     def with_bug(self, bug: str) -> "RaftCase":
@@ -71,7 +72,7 @@ class RaftCase:
             raise BadToken(f"this is not a Raft case of format {FORMAT} (key tornpage_raft)")
         try:
             settings = RaftSettings(**document["settings"])
-            operations = tuple(_read(dict(item)) for item in document["operations"])
+            operations = tuple(read_step(RAFT_OPERATIONS, dict(item)) for item in document["operations"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadToken(f"the Raft case cannot be read: {error}") from error
         if not isinstance(settings.members, int) or not 1 <= settings.members <= _MEMBERS_MAX:
@@ -80,25 +81,3 @@ class RaftCase:
 
 
 RaftProgram = tuple[RaftSettings, tuple[RaftOperation, ...]]
-
-
-def _changed(value: Any) -> dict[str, Any]:
-    default = type(value)()
-    named = ((each.name, getattr(value, each.name)) for each in fields(value) if each.name != "op")
-    return {name: found for name, found in named if found != getattr(default, name)}
-
-
-def _read(item: dict[str, Any]) -> RaftOperation:
-    operation: RaftOperation = RAFT_OPERATIONS[item.pop("op")](**item)
-    for name, default in asdict(RAFT_OPERATIONS[operation.op]()).items():
-        if type(getattr(operation, name)) is not type(default):
-            raise ValueError(f"{name} of {operation.op} is {getattr(operation, name)!r}")
-    if isinstance(operation, CrashMember):
-        survived = {name: tuple(v) if isinstance(v, list) else v for name, v in operation.survived.items()}
-        return replace(operation, survived=survived)
-    return operation
-
-
-def described_event(operation: RaftOperation) -> str:
-    """Return an event as a readable line of a program."""
-    return f"{operation.op}({', '.join(f'{name}={value!r}' for name, value in _changed(operation).items())})"

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
-from tornpage.model.raft.operations import CrashMember, Deliver, RaftOperation
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.findings import Finding
-from tornpage.properties.program.raft_case import RaftCase, described_event
+from tornpage.properties.program.raft_case import RaftCase, RaftSettings
+from tornpage.properties.program.step_shrinking import TRIES_MAX, shrink_steps
+from tornpage.properties.program.steps import described_step
 from tornpage.properties.raft.trial import RaftTrial
 
-__all__ = ["RaftFailure", "identity_of", "replay_raft", "shrink_raft"]
-
-TRIES_MAX = 600
+__all__ = ["RaftFailure", "replay_raft", "shrink_raft"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,11 @@ class RaftFailure:
             self.broken,
             expected=self.broken.expected,
             found=self.broken.found,
-            program=[described_event(operation) for operation in self.case.operations],
+            program=[described_step(operation) for operation in self.case.operations],
             settings=self.case.document()["settings"],
             losses=self.lost_writes,
             token=self.case.token(),
         )
-
-
-def identity_of(broken: GuaranteeBroken) -> tuple[int, str]:
-    """Return what identifies a failure: contract number and first words."""
-    words = "".join(each for each in broken.sentence if not each.isdigit()).split()
-    return broken.contract, " ".join(words[:5])
 
 
 def replay_raft(case: RaftCase, *, tracker: DirtyTracker) -> RaftFailure | None:
@@ -70,51 +64,19 @@ def shrink_raft(
     is_over: Callable[[], bool] = lambda: False,
     watch: Callable[[int, int, int], None] = lambda tries, operations, losses: None,
 ) -> RaftFailure:
-    """Return the simplest case found that fails in the same way.
-
-    Events are left out, many at once first. Then power losses keep or lose everything, and messages are the newest.
-    It ends when nothing of this fails any more, after `tries_max` replays, or when `is_over` says so.
-    """
-    best, wanted, tries = failure, identity_of(failure.broken), 0
-    is_simpler = True
-    while is_simpler:
-        is_simpler = False
-        for candidate in _simpler(best.case):
-            if tries >= tries_max or is_over():
-                return best
-            tries += 1
-            found = replay_raft(candidate, tracker=tracker)
-            watch(tries, len(best.case.operations), best.lost_writes)
-            if found is not None and identity_of(found.broken) == wanted and _weight(found) < _weight(best):
-                best, is_simpler = found, True
-                break
-    return best
+    """Return the simplest case found that fails in the same way."""
+    return shrink_steps(
+        failure,
+        replay=partial(replay_raft, tracker=tracker),
+        settings_like=_simpler_settings,
+        tries_max=tries_max,
+        is_over=is_over,
+        watch=watch,
+    )
 
 
-def _weight(failure: RaftFailure) -> tuple[int, int, int]:
-    return len(failure.case.operations), failure.lost_writes, len(str(failure.case.document()))
-
-
-def _simpler(case: RaftCase) -> Iterator[RaftCase]:
-    operations, settings = case.operations, case.settings
-    size = len(operations) // 2
-    while size:
-        for start in range(0, len(operations), size):
-            yield RaftCase(settings, (*operations[:start], *operations[start + size :]))
-        size //= 2
-    for place, operation in enumerate(operations):
-        for other in _plainer(operation):
-            yield RaftCase(settings, (*operations[:place], other, *operations[place + 1 :]))
+def _simpler_settings(settings: RaftSettings) -> Iterator[RaftSettings]:
+    if settings.batch_bytes != RaftSettings().batch_bytes:
+        yield replace(settings, batch_bytes=RaftSettings().batch_bytes)
     if settings.members > 3:
-        yield RaftCase(replace(settings, members=settings.members - 1), operations)
-
-
-def _plainer(operation: RaftOperation) -> Iterator[RaftOperation]:
-    if isinstance(operation, CrashMember):
-        if operation.survived:
-            yield replace(operation, survived={}, others="kept")
-            yield replace(operation, survived={}, others="lost")
-        if operation.back:
-            yield replace(operation, back=0)
-    if isinstance(operation, Deliver) and operation.back:
-        yield replace(operation, back=0)
+        yield replace(settings, members=settings.members - 1)

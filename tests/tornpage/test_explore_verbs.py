@@ -17,7 +17,9 @@ from tornpage.cli.main import cli
 from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 
-VERBS = ("cluster", "crashes", "damage", "interleavings", "kills", "pair", "raft", "recovery", "restarts", "target")
+VERBS = (
+    "cluster", "consumers", "crashes", "damage", "interleavings", "kills", "pair", "raft", "recovery", "restarts", "target",
+)  # fmt: skip
 
 
 def run(*arguments: str) -> Result:
@@ -55,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Request]]:
         (("interleavings", "--states", "4"), "interleavings", Request(states=4)),
         (("cluster", "--nodes", "3", "--states", "5"), "cluster", Request(nodes=3, states=5)),
         (("cluster", "--all-of", "2"), "cluster", Request(length=2)),
-        (("raft", "--all-of", "2,0,1"), "raft", Request(bound=(2, 0, 1))),
+        (("raft", "--all-of", "2,0,1"), "raft", Request(bound=(2, 0, 1), members=3)),
         (("target", "a:b", "--answer-seconds", "3"), "target", Request(target="a:b", answer_seconds=3.0)),
     ],
     ids=str,

@@ -71,7 +71,6 @@ class Request:
     members: int = 2
     is_orderly: bool = False
     length: int = 0
-    members: int = 3
     bound: tuple[int, ...] | None = None
     judged: Literal["all", "promises"] = "all"
     role: str = "SYNC_MASTER"

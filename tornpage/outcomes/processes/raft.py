@@ -220,12 +220,12 @@ def _save(case: RaftCase, finding: dict[str, Any], out: str) -> None:
 
 def _text_of(failure: RaftFailure) -> str:
     """Return a failure as text."""
-    from tornpage.properties.program.raft_case import described_event
+    from tornpage.properties.program.steps import described_step
 
     broken, case = failure.broken, failure.case
     settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
     lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  schedule"]
-    lines += [f"    {number}. {described_event(each)}" for number, each in enumerate(case.operations, 1)]
+    lines += [f"    {number}. {described_step(each)}" for number, each in enumerate(case.operations, 1)]
     lines += [f"  settings  {settings}"]
     if broken.expected or broken.found:
         lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
