@@ -48,11 +48,13 @@ def test_commands_options_and_choices_are_offered() -> None:
     assert plain("explore", "--strategy", "c") == ["covering"]
     assert plain("explore", "") == [
         "cluster",
+        "consumers",
         "crashes",
         "damage",
         "interleavings",
         "kills",
         "pair",
+        "raft",
         "recovery",
         "restarts",
         "target",

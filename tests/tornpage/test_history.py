@@ -95,7 +95,7 @@ def test_history_that_cannot_be_written_is_refused_in_one_line(command: object, 
 def test_history_is_of_crash_campaigns(tmp_path: Path) -> None:
     done = CliRunner().invoke(explore.command, ["--kills", "2", "--history", str(tmp_path)])
     assert done.exit_code == 2
-    verbs = "`explore crashes`, `explore cluster`, `explore consumers`"
+    verbs = "`explore crashes`, `explore cluster`, `explore consumers`, `explore raft`"
     assert f"--history goes with {verbs}, not with `explore kills`" in done.stderr
 
 

@@ -105,7 +105,7 @@ def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: 
         (
             ["explore", "target", f"{TOY}:ToyStore", "--workers", "2"],
             "--workers goes with `explore crashes`, `explore kills`, `explore damage`, `explore cluster`, "
-            "`explore consumers`, not with `explore target`",
+            "`explore consumers`, `explore raft`, not with `explore target`",
         ),
         (["check", "--target", f"{TOY}:ToyStore", "--bug", "lying-flush"], "only in tornpage's own store"),
     ],

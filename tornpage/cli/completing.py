@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 __all__ = ["bug_ids", "case_files", "codes_and_case_files", "fault_names", "names_in_a_store"]
 
 _PLAIN = re.compile(r"[\w.%@/-]+", re.ASCII)
-_NAMES_MAX = 300
+_NAMES_MAX = 500
 
 
 def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
