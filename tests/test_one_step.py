@@ -1,7 +1,7 @@
 """Test that operations have one meaning, in `model.step`, and one declaration.
 
 They are declared in `model.operations`, those of clusters in `model.replication.operations`, those of Raft groups in
-`model.raft.operations`.
+`model.raft.operations`, those of consumer groups in `model.consumers.operations`.
 A transition is a public function of the model, below `step`, `crash` and
 `corruption`, that takes a log or consumer progress and returns the next one. Modules of `properties` get states from
 these three: from `model.step` after an operation, from `model.crash` after a crash or an open, from `model.corruption`
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tornpage import model
 from tornpage.model import operations
+from tornpage.model.consumers.operations import GROUP_OPERATIONS
 from tornpage.model.raft.operations import RAFT_OPERATIONS
 from tornpage.model.replication.operations import CLUSTER_OPERATIONS
 from tornpage.properties.explore.interleavings.operations import PART_OPERATIONS
@@ -82,7 +83,7 @@ def test_nothing_but_step_maps_an_operation_to_its_meaning() -> None:
 
 def test_no_operation_is_declared_twice() -> None:
     names = set(operations.OPERATIONS) | set(operations.INTERLEAVED_OPERATIONS) | set(CLUSTER_OPERATIONS)
-    names |= set(RAFT_OPERATIONS)
+    names |= set(RAFT_OPERATIONS) | set(GROUP_OPERATIONS)
     names |= set(PART_OPERATIONS)
     declared: list[str] = []
     for room in ("model", "properties", "tornpage"):
@@ -93,5 +94,5 @@ def test_no_operation_is_declared_twice() -> None:
                     declared.append(ast.literal_eval(node.value) if node.value else "")
     assert sorted(declared) == sorted(names)
     kinds = {*operations.OPERATIONS.values(), *operations.INTERLEAVED_OPERATIONS.values(), *CLUSTER_OPERATIONS.values()}
-    kinds |= {*PART_OPERATIONS.values(), *RAFT_OPERATIONS.values()}
+    kinds |= {*PART_OPERATIONS.values(), *RAFT_OPERATIONS.values(), *GROUP_OPERATIONS.values()}
     assert len(kinds) == len(names)

@@ -379,8 +379,11 @@ def _offsets_of(client: Client, files: Files | None, directory: str) -> OffsetSt
 
 
 def _strategy_of(settings: ConsumerSettings, strategy: Strategy | None, parts: Parts) -> Strategy:
+    if strategy is not None:
+        return strategy
     name = settings.allocate_message_queue_strategy
-    if strategy is None and name not in STRATEGIES:
+    chosen = STRATEGIES.get(name)
+    if chosen is None:
         remedy = f"use {', '.join(STRATEGIES)}, or pass a strategy"
         raise BadConfig("allocate_message_queue_strategy", name, remedy)
-    return parts.of(STRATEGIES[name]) if strategy is None else strategy
+    return parts.of(chosen)

@@ -165,7 +165,8 @@ class RaftMember:
             case AppendAnswer():
                 self._take_answer(source, message)
             case LeadNow():
-                self._take_leadership(message)
+                if message.term == self.term and self.role != "leader":
+                    self._stand()
         return self._sent()
 
     def take_answered(self) -> list[int]:
@@ -192,19 +193,12 @@ class RaftMember:
         for each in self._others():
             self._send(each, RequestVote(self.term, self.last_term, self.log.end))
 
-    def _take_leadership(self, asked: LeadNow) -> None:
-        """Become a candidate at once. This election needs a new term as every other one."""
-        if asked.term == self.term and self.role != "leader":
-            self._stand()
-
     def _consider(self, source: int, asked: RequestVote) -> None:
-        granted = asked.term == self.term and self._may_vote_for(source) and self._is_new_enough(asked)
+        may_vote = asked.term == self.term and self.hard_state.vote in (None, source)
+        granted = may_vote and self._is_new_enough(asked)
         if granted and self.hard_state.vote is None:
             self.hard_state.save(self.term, source)
         self._send(source, VoteAnswer(self.term, granted))
-
-    def _may_vote_for(self, candidate: int) -> bool:
-        return self.hard_state.vote in (None, candidate)
 
     def _is_new_enough(self, asked: RequestVote) -> bool:
         """Return whether a candidate's log has everything that may be committed here."""
@@ -222,11 +216,7 @@ class RaftMember:
         self.role, self.leader, self.votes = "leader", self.me, frozenset()
         self.next_begins = [self.log.end] * self.members
         self.matched, self.rounds = [0] * self.members, [0] * self.members
-        self._begin_term()
-
-    def _begin_term(self) -> None:
-        """Append an entry of the new term, so that earlier entries can be committed."""
-        self.log.append([Carried(self.term, b"")])
+        self.log.append([Carried(self.term, b"")])  # earlier entries are committed with it
         self._send_entries()
 
     # ---- entries at a follower -----------------------------------------------------------------------------------
@@ -243,7 +233,7 @@ class RaftMember:
             return
         self._adopt(sent)
         self.verified = max(self.verified, sent.begin + len(sent.entries))
-        self._raise_commit(sent)
+        self.commit = max(self.commit, min(sent.commit, self.verified))
         self.owes = self.log.synced < self.verified
         if not self.owes:
             self._confirm(source)
@@ -269,9 +259,6 @@ class RaftMember:
                 self.log.cut(place)
             self.log.append(sent.entries[at:])
             return
-
-    def _raise_commit(self, sent: AppendEntries) -> None:
-        self.commit = max(self.commit, min(sent.commit, self.verified))
 
     def _confirm(self, leader: int) -> None:
         self._send(leader, AppendAnswer(self.term, True, self.verified, self.round))
@@ -305,25 +292,14 @@ class RaftMember:
         self._finish_reads()
 
     def _count(self) -> None:
-        """Raise the commit end to what a majority has durable."""
-        end = self._durable_at_majority()
-        if end > self.commit and self._may_commit(end):
+        """Raise the commit end to what a majority has durable.
+
+        The last of these entries has to be of this term. Others are committed by it only.
+        """
+        end = self._majority_of([self.log.synced, *(self.matched[each] for each in self._others())])
+        if end > self.commit and self.log.term_at(end - 1) == self.term:
             self.commit = end
         self._finish_reads()
-
-    def _durable_at_majority(self) -> int:
-        return self._majority_of([self._own_end(), *(self.matched[each] for each in self._others())])
-
-    def _own_end(self) -> int:
-        """Return the end up to which the leader counts its own log."""
-        return self.log.synced
-
-    def _may_commit(self, end: int) -> bool:
-        """Return whether the last of these entries is of this term.
-
-        Others are committed by it only.
-        """
-        return self.log.term_at(end - 1) == self.term
 
     def _finish_reads(self) -> None:
         """Answer the reads that a majority has confirmed.

@@ -3,7 +3,6 @@
 An exception that the caller does not expect breaks contract 8.
 """
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar
@@ -37,15 +36,14 @@ def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResu
 def call_put_async(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> Future[PutResult]:
     """Put into the store with `put_async`; return the future."""
     message = _for_store(put, given)
-    return _future("put_async", lambda: pair.store.put_async(message))
+    return _future("put_async", observed("put_async", lambda: pair.store.put_async(message)))
 
 
-def _future(verb: str, call: Callable[[], Future[Result]]) -> Future[Result]:
-    """Return the future that an asynchronous call of the store answers.
+def _future(verb: str, answer: Future[Result]) -> Future[Result]:
+    """Return the answer of an asynchronous call of the store.
 
-    Raises GuaranteeBroken (8) if it answers something else.
+    Raises GuaranteeBroken (8) if it is no future.
     """
-    answer = observed(verb, call)
     if not isinstance(answer, Future):
         raise GuaranteeBroken(8, f"{verb} returns no future", "a future", type(answer).__name__)
     return answer
@@ -80,20 +78,21 @@ def answered_puts(pair: Pair) -> tuple[tuple[int, PutAnswer], ...]:
 
 
 def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResult]:
-    """Pull and wait for `hold_ms` at most; return the future."""
+    """Pull and wait for `hold_ms` at most; return the future.
+
+    Raises what the store raises: it may refuse a pull because too many wait.
+    """
     message_filter = None if asked.tags is None else TagFilter("||".join(asked.tags))
-    return _future(
-        "pull_async",
-        lambda: pair.store.pull_async(
-            "group",
-            asked.queue[0],
-            queue_id=asked.queue[1],
-            offset=asked.offset,
-            hold_ms=hold_ms,
-            max_msg_nums=asked.max_msg_nums,
-            message_filter=message_filter,
-        ),
+    answer = pair.store.pull_async(
+        "group",
+        asked.queue[0],
+        queue_id=asked.queue[1],
+        offset=asked.offset,
+        hold_ms=hold_ms,
+        max_msg_nums=asked.max_msg_nums,
+        message_filter=message_filter,
     )
+    return _future("pull_async", answer)
 
 
 def service_named(pair: Pair, name: str) -> HandDriven:

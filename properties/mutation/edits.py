@@ -230,7 +230,7 @@ class _Module:
                 locks = [item for item in items if _mentions(item.context_expr, _LOCK_WORDS)]
                 if locks and not any(item.optional_vars for item in locks):
                     yield self._without_locks(body, index, statement, items, locks, inner)
-            case ast.FunctionDef() if self._returns_nothing(statement):
+            case ast.FunctionDef(body=[*_, last]) if self._returns_nothing(statement) and not _is_a_string(last):
                 yield self._early_return(statement)
         if index + 1 < len(body) and self._may_swap(statement, body[index + 1]):
             operator = "swapped in lock" if self.locks else "swapped statements"
@@ -348,6 +348,11 @@ class _Module:
 
         line = int(getattr(node, "lineno", statement.lineno))
         return Edit(operator, ".".join(self.scope), line, statement.lineno, [node], [changed], apply)
+
+
+def _is_a_string(statement: ast.stmt) -> bool:
+    """Return whether a statement is a string, which documents the attribute before it."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _is_true(test: ast.expr) -> bool:

@@ -302,14 +302,13 @@ class RaftTrial:
         return len(node.files.events) - node.last_event if self._last[0] == node.number else 0
 
     def _open(self, node: _Node) -> RaftMember:
-        kinds = self._parts
         node.last_event = len(node.files.events)
         try:
             if node.files.stat(_DIRECTORY) is None:
                 node.files.make_directory(_DIRECTORY)
                 node.files.sync_directory("/")
-            hard_state = kinds.of(HardState)(node.files, _DIRECTORY)
-            log = kinds.of(RaftLog)(
+            hard_state = self._parts.of(HardState)(node.files, _DIRECTORY)
+            log = self._parts.of(RaftLog)(
                 node.files,
                 _DIRECTORY,
                 data_file_bytes=self.settings.data_file_bytes,
@@ -317,7 +316,7 @@ class RaftTrial:
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"a member does not start: {type(error).__name__}: {error}") from error
-        node.member = kinds.of(RaftMember)(
+        node.member = self._parts.of(RaftMember)(
             node.number, len(self.nodes), log, hard_state, batch_bytes_max=self.settings.batch_bytes
         )
         return node.member

@@ -30,10 +30,11 @@ class OwnProcesses:
         self._reports: dict[Path, dict[str, list[pytest.TestReport]]] = {}
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Report a test of such a file.
 
-        A test without a report runs in this process: the small process ended before it.
+        A test without a report runs in this process: the small process ended before it. The test before this one left
+        the fixtures that this one shares with it. They are torn down here, unless the next test needs them.
         """
         if item.path not in self._files:
             return None
@@ -47,6 +48,7 @@ class OwnProcesses:
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        item.session._setupstate.teardown_exact(nextitem)
         return True
 
 

@@ -18,8 +18,18 @@ from tornpage.outcomes import exploring
 from tornpage.outcomes.exploring import Request
 
 VERBS = (
-    "cluster", "consumers", "crashes", "damage", "interleavings", "kills", "pair", "raft", "recovery", "restarts", "target",
-)  # fmt: skip
+    "cluster",
+    "consumers",
+    "crashes",
+    "damage",
+    "interleavings",
+    "kills",
+    "pair",
+    "raft",
+    "recovery",
+    "restarts",
+    "target",
+)
 
 
 def run(*arguments: str) -> Result:

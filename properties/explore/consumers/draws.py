@@ -61,6 +61,7 @@ PUTS_MAX, CRASHES_MAX, CHANGES_MAX, NETWORK_MAX, OPERATIONS_MAX = 10, 2, 6, 6, 3
 
 _BACK_MAX = 30
 _SAVED_SHARE = 0.4
+_OVERTAKEN_SHARE = 0.25
 _LATER_FIRST_SHARE = 0.3
 _KINDS = {
     "put": 14, "run": 22, "time": 8, "step": 5, "take": 5, "finish": 9, "hold": 5, "deliver": 10, "broker": 4,
@@ -115,6 +116,8 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
+    if isinstance(operation, CrashBroker) and trial.hit["produce"] <= PUTS_MAX - 3 and rng.random() < _OVERTAKEN_SHARE:
+        return _overtaken(Produce(rng.randrange(trial.settings.queues)))
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
         return *_saved(rng.randrange(trial.settings.members), rng), CrashBroker(others=rng.choice(("lost", "kept")))
     if (
@@ -133,6 +136,14 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
 def _second_first(member: int, put: Produce) -> tuple[GroupOperation, ...]:
     """Return operations that end the second of two runs of a queue first."""
     return HoldResults(), put, put, RunGroup(2, 500), FinishBatch(member, 1), RunGroup(2, 6_000)
+
+
+def _overtaken(put: Produce) -> tuple[GroupOperation, ...]:
+    """Return operations after which members are ahead of a broker.
+
+    The broker lost messages and gets new ones.
+    """
+    return FlushBroker(), put, put, RunGroup(3, 500), CrashBroker(), RestartBroker(), put
 
 
 def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:

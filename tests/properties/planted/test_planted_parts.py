@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tornpage import impl
+from tornpage.impl.consumer.allocation import STRATEGIES
 from tornpage.properties import planted
 from tornpage.properties.explore.interleavings.parts import stepped_parts
 from tornpage.properties.lockstep.environment import Environment
@@ -21,6 +22,8 @@ from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.hand_driven import HandDriven
 
 IMPL = Path(impl.__file__).parent
+LABS = ("tornpage.properties.consumers.host", "tornpage.properties.raft.trial")
+"""Modules of the lab that build a broker for consumers, and a member of a Raft group, from their parts."""
 
 
 def impl_modules() -> Iterator[tuple[str, ast.Module]]:
@@ -33,15 +36,19 @@ def impl_modules() -> Iterator[tuple[str, ast.Module]]:
 
 @cache
 def asked_for() -> frozenset[Any]:
-    """Return each X of a `parts.of(X)` in the store."""
-    return frozenset(
+    """Return each X of a `parts.of(X)` in the store and in the labs.
+
+    `parts.of(chosen)` is called with a strategy of a table.
+    """
+    labs = ((name, ast.parse(inspect.getsource(importlib.import_module(name)))) for name in LABS)
+    return frozenset(STRATEGIES.values()) | frozenset(
         getattr(importlib.import_module(name), argument.id)
-        for name, tree in impl_modules()
+        for name, tree in (*impl_modules(), *labs)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "of"
         if ast.unparse(node.func.value).endswith("parts")
         for argument in node.args
-        if isinstance(argument, ast.Name)
+        if isinstance(argument, ast.Name) and argument.id != "chosen"
     )
 
 
