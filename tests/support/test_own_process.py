@@ -56,7 +56,8 @@ def test_worker_takes_whole_reports_and_runs_the_rest(tests: dict[str, str], pyt
         pytest_runtest_logreport=lambda report: reported.append((report.nodeid, report.outcome)),
         pytest_runtest_logfinish=lambda nodeid, location: None,
     )
-    session = SimpleNamespace(items=[])
+    torn_down: list[object] = []
+    session = SimpleNamespace(items=[], _setupstate=SimpleNamespace(teardown_exact=torn_down.append))
     for name in ("test_fails", "test_ends_the_process"):
         path = Path(tests[name].partition("::")[0])
         nodeid = f"{path.name}::{name}"
@@ -67,11 +68,15 @@ def test_worker_takes_whole_reports_and_runs_the_rest(tests: dict[str, str], pyt
     pythonpath = f"{Path(__file__).parents[2]}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", pythonpath)
-        taken = [processes.pytest_runtest_protocol(item) for item in session.items]
+        taken = [
+            processes.pytest_runtest_protocol(item, following)
+            for item, following in zip(session.items, (*session.items[1:], None), strict=True)
+        ]
     assert taken == [True, None]
+    assert torn_down == [session.items[1]], "fixtures of the test before are kept for the next test only"
     assert reported == [("test_some.py::test_fails", outcome) for outcome in ("passed", "failed", "passed")]
 
 
 def test_worker_leaves_other_files_alone(tmp_path: Path) -> None:
     item = SimpleNamespace(path=tmp_path / "test_other.py")
-    assert OwnProcesses([tmp_path / "test_some.py"]).pytest_runtest_protocol(item) is None  # type: ignore[arg-type]
+    assert OwnProcesses([tmp_path / "test_some.py"]).pytest_runtest_protocol(item, None) is None  # type: ignore[arg-type]
