@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tornpage.cli.main import cli
 from tornpage.model.operations import Crash, Flush, Operation, Put
+from tornpage.properties.planted import RAFT_REPRODUCERS
 from tornpage.properties.program.case import Case, Settings
 from tornpage.render import counterexample as failures
 
@@ -240,3 +241,19 @@ def test_an_interrupted_shrink_prints_what_it_has(case_file: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 130, done.stderr
     assert "it was interrupted" in done.stdout
+
+
+def test_a_case_of_a_raft_group_is_replayed_shrunk_and_promoted(tmp_path: Path) -> None:
+    token = RAFT_REPRODUCERS["LB01"].token()
+    replayed = CliRunner().invoke(cli, ["replay", token, "--json"])
+    assert (replayed.exit_code, json.loads(replayed.stdout)["verdict"]) == (1, "broken")
+    shrunk = CliRunner().invoke(cli, ["shrink", token, "--seconds", "5", "--out", str(tmp_path), "--json"])
+    assert shrunk.exit_code == 1
+    (case,) = tmp_path.glob("raft-*.json")
+    assert CliRunner().invoke(cli, ["replay", str(case)]).exit_code == 1
+    promoted = CliRunner().invoke(cli, ["promote", str(case), "--name", "early_answer", "--directory", str(tmp_path)])
+    assert (promoted.exit_code, "catches LB01" in promoted.stdout) == (0, True)
+    compile((tmp_path / "test_early_answer.py").read_text(), "test_early_answer.py", "exec")
+    explained = CliRunner().invoke(cli, ["explain", token])
+    assert (explained.exit_code, explained.stderr.count("\n")) == (2, 1)
+    assert "`tornpage replay` prints its schedule" in explained.stderr

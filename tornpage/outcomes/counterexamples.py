@@ -39,7 +39,7 @@ __all__ = [
 
 _HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TOKENS = ("tp1-", "ti1-", "tc1-", "tg1-")
+_TOKENS = ("tp1-", "ti1-", "tc1-", "tg1-", "tr1-")
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
