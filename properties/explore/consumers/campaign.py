@@ -50,6 +50,8 @@ REQUIRED_OF_ALL = (
     "sent back", "listener success", "listener later",
 )  # fmt: skip
 """What has to happen before a campaign of all programs may hold."""
+_OF_CONCURRENT = frozenset({"sent back"})
+"""Orderly members try a failed message again in its place. No program is long enough for the last try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,13 @@ def _canary(tracker: DirtyTracker) -> str:
     return CANARY if replay_group(GROUP_REPRODUCERS[CANARY], tracker=tracker) is not None else ""
 
 
+def _required(plan: GroupPlan) -> tuple[str, ...]:
+    if not plan.length:
+        return REQUIRED
+    left_out = _OF_CONCURRENT if plan.settings.is_orderly else frozenset()
+    return tuple(each for each in REQUIRED_OF_ALL if each not in left_out)
+
+
 def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> GroupResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
     explorer: CaseExplorer[GroupFailure] = CaseExplorer(
@@ -141,7 +150,7 @@ def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress 
         _RunJob(plan),
         programs=all_programs,
         canary=partial(_canary, tracker),
-        required=REQUIRED_OF_ALL if plan.length else REQUIRED,
+        required=_required(plan),
         replay=partial(replay_group, tracker=tracker),
         shrink=partial(shrink_group, tracker=tracker),
     )

@@ -1,6 +1,7 @@
 """Test campaigns of consumer groups: seeds, verdicts, planted bugs, programs, the command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,16 @@ def test_all_programs_of_one_operation(tracker: DirtyTracker) -> None:
     result = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
     assert result.tally.runs == 18
     assert not result.found
+
+
+def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracker) -> None:
+    concurrent = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
+    orderly = explore_group(GroupPlan(replace(TWO, is_orderly=True), length=1), tracker=tracker)
+    assert ("sent back" in concurrent.silent, "sent back" in orderly.silent) == (
+        not concurrent.tally.hit["sent back"],
+        False,
+    )
+    assert orderly.tally.hit["sent back"] == 0
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
