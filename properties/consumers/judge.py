@@ -122,6 +122,7 @@ def progress_never_decreases(group: Group, event: Event) -> None:
 def order_is_kept(group: Group, event: Event) -> None:
     """Contract 20 (J3): orderly runs do not overlap, and begin with the next entry.
 
+    A member may still consume messages that the broker has lost in a crash. They overtake none that the broker has.
     A run of a member whose lock the broker has let expire may still be there: no lock ends a listener.
     """
     if not isinstance(event, Began) or not group.rules.is_orderly:
@@ -139,7 +140,8 @@ def order_is_kept(group: Group, event: Event) -> None:
         sentence = f"a listener begins on {_text(event.queue)} without a valid lock"
         raise GuaranteeBroken(20, sentence, f"a lock of at most {rules.lock_valid_ms} ms", waited)
     least = first_unsettled(group, event.queue, group.held.get(place, Held()).first or 0)
-    if event.offsets[0] > least or list(event.offsets) != sorted(event.offsets):
+    overtakes = least < len(group.entries(event.queue)) and event.offsets[0] > least
+    if overtakes or list(event.offsets) != sorted(event.offsets):
         sentence = f"a message of {_text(event.queue)} overtakes an earlier one"
         raise GuaranteeBroken(20, sentence, f"offset {least} first", str(list(event.offsets)))
 

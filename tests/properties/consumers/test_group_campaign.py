@@ -12,12 +12,14 @@ from tornpage.model.consumers.operations import (
     AddQueue,
     CrashBroker,
     CrashLocal,
+    DeliverAnswer,
     HoldResults,
     Join,
     Leave,
     PassTime,
     Produce,
     RunGroup,
+    StepBroker,
 )
 from tornpage.properties.consumers.replay import replay_group
 from tornpage.properties.contract import Verdict
@@ -78,6 +80,16 @@ def test_all_programs_of_one_operation(tracker: DirtyTracker) -> None:
     result = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
     assert result.tally.runs == 18
     assert not result.found
+
+
+def test_messages_that_the_broker_has_lost_overtake_none(tracker: DirtyTracker) -> None:
+    """The judge of order once took a message that a crash had lost for one that was overtaken."""
+    operations = (
+        PassTime(61_000), Join(), RunGroup(), Produce(tag="B"), Produce(), Produce(), StepBroker(), DeliverAnswer(),
+        CrashBroker(),
+    )  # fmt: skip
+    case = GroupCase(replace(TWO, is_orderly=True, threshold=2), operations)
+    assert replay_group(case, tracker=tracker) is None
 
 
 def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracker) -> None:
