@@ -15,16 +15,12 @@ from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
+from tornpage.properties.program.cluster_case import ClusterCase
+from tornpage.properties.program.group_case import GroupCase
+from tornpage.properties.program.raft_case import RaftCase
 from tornpage.properties.raft.replay import RaftFailure, replay_raft
 
-__all__ = [
-    "CaseDetection",
-    "ClusterDetection",
-    "Detection",
-    "GroupDetection",
-    "InterleavingDetection",
-    "RaftDetection",
-]
+__all__ = ["CaseDetection", "Detection", "InterleavingDetection", "StepsDetection"]
 
 
 class Detection(Protocol):
@@ -99,35 +95,10 @@ class InterleavingDetection:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterDetection:
-    """Hold a failing case of a cluster."""
+class StepsDetection:
+    """Hold a failing case of a cluster, of a consumer group or of a Raft group."""
 
-    failure: ClusterFailure
-
-    @property
-    def broken(self) -> GuaranteeBroken:
-        return self.failure.broken
-
-    @property
-    def operations(self) -> int:
-        return len(self.failure.case.operations)
-
-    def token(self) -> str:
-        return self.failure.case.token()
-
-    def replays(self, tracker: DirtyTracker) -> bool:
-        return replay_cluster(self.failure.case, tracker=tracker) is not None
-
-    def needs_its_bug(self, tracker: DirtyTracker) -> bool:
-        case = self.failure.case
-        return replay_cluster(replace(case, settings=replace(case.settings, bug="")), tracker=tracker) is None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDetection:
-    """Hold a failing case of a consumer group."""
-
-    failure: GroupFailure
+    failure: ClusterFailure | GroupFailure | RaftFailure
 
     @property
     def broken(self) -> GuaranteeBroken:
@@ -141,34 +112,20 @@ class GroupDetection:
         return self.failure.case.token()
 
     def replays(self, tracker: DirtyTracker) -> bool:
-        return replay_group(self.failure.case, tracker=tracker) is not None
+        return _fails(self.failure.case, tracker)
 
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
-        return replay_group(self.failure.case.with_bug(""), tracker=tracker) is None
+        return not _fails(self.failure.case.with_bug(""), tracker)
 
 
-@dataclass(frozen=True, slots=True)
-class RaftDetection:
-    """Hold a failing case of a Raft group."""
-
-    failure: RaftFailure
-
-    @property
-    def broken(self) -> GuaranteeBroken:
-        return self.failure.broken
-
-    @property
-    def operations(self) -> int:
-        return len(self.failure.case.operations)
-
-    def token(self) -> str:
-        return self.failure.case.token()
-
-    def replays(self, tracker: DirtyTracker) -> bool:
-        return replay_raft(self.failure.case, tracker=tracker) is not None
-
-    def needs_its_bug(self, tracker: DirtyTracker) -> bool:
-        return replay_raft(self.failure.case.with_bug(""), tracker=tracker) is None
+def _fails(case: ClusterCase | GroupCase | RaftCase, tracker: DirtyTracker) -> bool:
+    match case:
+        case ClusterCase():
+            return replay_cluster(case, tracker=tracker) is not None
+        case GroupCase():
+            return replay_group(case, tracker=tracker) is not None
+        case RaftCase():
+            return replay_raft(case, tracker=tracker) is not None
 
 
 def _without_bug(interleaving: Interleaving) -> Interleaving:

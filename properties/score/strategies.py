@@ -28,14 +28,7 @@ from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.group_case import GroupSettings
 from tornpage.properties.program.raft_case import RaftSettings
-from tornpage.properties.score.detections import (
-    CaseDetection,
-    ClusterDetection,
-    Detection,
-    GroupDetection,
-    InterleavingDetection,
-    RaftDetection,
-)
+from tornpage.properties.score.detections import CaseDetection, Detection, InterleavingDetection, StepsDetection
 
 __all__ = [
     "STRATEGIES",
@@ -219,7 +212,7 @@ class Clusters:
             cluster = ClusterSettings(nodes=2 + number % 2, disk=settings.disk, bug=settings.bug)
             run = draw_run(cluster, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else ClusterDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +231,7 @@ class ConsumerGroups:
             group = GroupSettings(members=2 + number % 2, disk=settings.disk, bug=settings.bug)
             run = draw_group_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else GroupDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +247,7 @@ class RaftGroups:
             group = RaftSettings(members=(3, 5, 1)[number % 3], disk=settings.disk, bug=settings.bug)
             run = draw_raft_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else RaftDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure)
 
 
 STRATEGIES: dict[str, Strategy] = {
