@@ -14,7 +14,7 @@ import numpy as np
 
 from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
 from tornpage.bench.link.probes import bytes_per_s, echo, free_address, latencies_ns
-from tornpage.bench.validation.scores import Observed, Scores, score
+from tornpage.bench.validation.scores import Observed, Scores, floor_of, score
 from tornpage.sim.device.empirical import Empirical
 from tornpage.sim.distributions import Constant, Int64s
 from tornpage.sim.pair import Link, Pair, replicate
@@ -32,10 +32,10 @@ CASES = (
     PairCase("durable 800/s", 800, "durable"),
 )
 ROUNDS_MIN = 2
-P50_BOUND, P90_BOUND, FLOOR_TIMES = 0.10, 0.15, 1.5
+P50_BOUND, P90_BOUND = 0.10, 0.15
 SHARE_TO_HOLD = 0.75
 NOISY, NOISY_SHARE = 0.25, 1 / 3
-"""A load is noisy if its p50 differs by more than this between even and odd rounds."""
+"""A load is noisy if the floor of its p50 is above this."""
 _PINGS = 1_000
 _QUANTILES = 401
 _DRAWS = 4
@@ -80,7 +80,7 @@ class LinkValidation:
     @property
     def verdict(self) -> str:
         """Whether enough predictions are near; unknown if rounds differ too much."""
-        noisy = sum(abs(each.floor.p50) > NOISY for each in self.scores)
+        noisy = sum(each.floor.p50 > NOISY for each in self.scores)
         if noisy > NOISY_SHARE * len(self.scores):
             return "unknown"
         near = sum(each.is_near for each in self.scores)
@@ -142,7 +142,7 @@ def validate_link(rounds: Sequence[LinkRound], *, seed: int) -> LinkValidation:
         told = np.concatenate([predicted(one) for each in own for one in each])
         everything = np.concatenate(measured)
         error = score(_observed(everything), _observed(told))
-        floor = score(_observed(np.concatenate(measured[::2])), _observed(np.concatenate(measured[1::2])))
+        floor = floor_of([_observed(part) for part in measured])
         p50, p90, p99 = (float(np.quantile(everything, share)) / 1000 for share in (0.5, 0.9, 0.99))
         is_near = _near(error.p50, floor.p50, P50_BOUND) and _near(error.p90, floor.p90, P90_BOUND)
         scores.append(PairScore(case.name, len(everything), p50, p90, p99, error, floor, is_near))
@@ -196,4 +196,4 @@ def _observed(latency_ns: Int64s) -> Observed:
 
 
 def _near(error: float, floor: float, bound: float) -> bool:
-    return abs(error) <= max(bound, FLOOR_TIMES * abs(floor))
+    return abs(error) <= max(bound, floor)

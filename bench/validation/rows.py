@@ -3,21 +3,22 @@
 Times are us, errors are shares.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from tornpage.bench.calibration.driven import Driven
+from tornpage.bench.validation.causes import INPUTS, Causes
 from tornpage.bench.validation.rounds import Round
-from tornpage.bench.validation.scores import Observed
-from tornpage.bench.validation.validation import Case, Validation
+from tornpage.bench.validation.validation import BOUNDS, Case, Validation
 from tornpage.sim.results.tables import quantile
 
-__all__ = ["SHARES", "quantile_rows", "score_rows", "slice_rows"]
+__all__ = ["FIGURES", "SHARES", "cause_rows", "quantile_rows", "score_rows", "slice_rows"]
 
 US = 1000.0
+FIGURES = tuple(BOUNDS)
 SHARES = (*(number / 100 for number in range(1, 100)), 0.995, 0.998, 0.999)
 """The shares of messages that a row of `quantile_rows` bounds."""
 
@@ -48,16 +49,25 @@ def _score_row(case: Case) -> Row:
 def quantile_rows(validation: Validation) -> Iterator[Row]:
     """Yield latency quantiles of each held-out case: all, predicted, both halves."""
     for case in validation.cases:
-        sides = {name: np.sort(_side(case, name).latency_ns) for name in ("measured", "predicted", "even", "odd")}
+        observed = {"measured": case.measured, "predicted": case.predicted, "even": case.half(0), "odd": case.half(1)}
+        sides = {name: np.sort(each.latency_ns) for name, each in observed.items()}
         for share in SHARES:
             yield {"case": case.name, "share": share} | {
                 f"{name}_us": quantile(ordered, share) / US for name, ordered in sides.items()
             }
 
 
-def _side(case: Case, name: str) -> Observed:
-    side: Observed = getattr(case, name)
-    return side
+def cause_rows(causes: Iterable[Causes]) -> list[Row]:
+    """Return a row for each held-out case: its errors and their parts by cause.
+
+    Errors are those at p50, p90 and p99. A part is None where the case has too few samples.
+    """
+    return [
+        {"case": found.case}
+        | {f"error_{name}": getattr(found.error, name) for name in FIGURES}
+        | {f"{cause}_{name}": found.part(cause, name) for cause in (*INPUTS, "rest") for name in FIGURES}
+        for found in causes
+    ]
 
 
 def slice_rows(rounds: Sequence[Round]) -> Iterator[Row]:

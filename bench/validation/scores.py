@@ -5,7 +5,7 @@ of `sim.results.tables`: the smallest value that the stated share does not excee
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from math import inf, nan, sqrt
 
@@ -15,8 +15,11 @@ from tornpage.sim.device.calibration import ks_distance
 from tornpage.sim.distributions import Floats, Int64s
 from tornpage.sim.results.tables import quantile
 
-__all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "relative_error", "score"]
+__all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "largest", "relative_error", "score"]
 
+SPLITS = 60
+"""The number of random splits into halves that a floor comes from."""
+FLOOR_SHARE = 0.9
 DEMERIT_POINTS = 1_000
 """The number of evenly spread quantiles that the demerit figure compares."""
 
@@ -46,6 +49,15 @@ class Observed:
     flushes_per_s: float
     at_risk: float
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Observed]") -> "Observed":
+        """Return the results of equally long runs together."""
+        return cls(
+            np.concatenate([part.latency_ns for part in parts]),
+            float(np.mean([part.flushes_per_s for part in parts])),
+            float(np.mean([part.at_risk for part in parts])),
+        )
+
 
 def score(measured: Observed, predicted: Observed) -> Scores:
     """Return the errors of a prediction. Raises ValueError when there is nothing to compare."""
@@ -64,14 +76,29 @@ def score(measured: Observed, predicted: Observed) -> Scores:
     )
 
 
-def floor_of(even: Observed, odd: Observed) -> Scores:
-    """Return the differences of two halves of one measurement, the noise floor.
+def floor_of(rounds: Sequence[Observed]) -> Scores:
+    """Return what two random halves of these rounds differ by in one of ten splits, or more.
 
-    No prediction can be more exact. Half the rounds scatter more than all of them, by the square root of two. That is
-    not corrected, so that the floor is too high rather than too low: by that factor if the prediction scatters as the
-    measurement does, by two if it does not scatter at all.
+    All figures are absolute values. No prediction can be expected to be more exact. Two halves differ by the square
+    root of two more than a prediction and all rounds, if the prediction scatters as the measurement does. That is not
+    corrected, so the floor is too high rather than too low. One split would not do: with stalls of a shared disk in a
+    few rounds, equal halves are a matter of luck. Raises ValueError for fewer than two rounds.
     """
-    return score(even, odd)
+    if len(rounds) < 2:
+        raise ValueError("a floor needs two rounds")
+    rng = np.random.default_rng(len(rounds))
+    middle = len(rounds) // 2
+    splits = []
+    for _ in range(SPLITS):
+        order = rng.permutation(len(rounds)).tolist()
+        one, two = ([rounds[place] for place in part] for part in (order[:middle], order[middle:]))
+        splits.append(astuple(score(Observed.joined(one), Observed.joined(two))))
+    return Scores(*np.quantile(np.abs(splits), FLOOR_SHARE, axis=0, method="higher").tolist())
+
+
+def largest(floors: Sequence[Scores]) -> Scores:
+    """Return the largest value of each figure."""
+    return Scores(*(max(values) for values in zip(*map(astuple, floors), strict=True)))
 
 
 def relative_error(measured: float, predicted: float) -> float:

@@ -1,7 +1,7 @@
 """Prediction against measurement: summaries and figures of `sim validate --out`.
 
 Only rows of files are used. Errors are signed: to the right of 0 the prediction is too high. The floor is the
-difference between even and odd rounds of the same measurement. No prediction can be more exact, so it is drawn as a
+difference of random halves of the same measurement. No prediction can be more exact, so it is drawn as a
 band around 0, or around equality.
 """
 

@@ -6,12 +6,15 @@ before the put, recent mean gap). One thread serves all puts. A put that arrives
 not late. Sometimes the thread stalls, because the machine runs something else. Stalls depend on time, as those of a
 disk do (`sim.device.stalls`).
 
+A flush uses the processor, and the interpreter of a Python store, when it begins and ends. So the puts beside a flush
+have a table of their own. Its use needs the times of the flushes, for example those of a first simulation.
+
 All numbers are whole; a draw `u` below 2^32 chooses row `u * count >> 32`.
 """
 
 import hashlib
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +25,16 @@ from tornpage.sim.device.sync_table import TooFewSamples
 from tornpage.sim.distributions import Int64s
 from tornpage.sim.streams import Draws
 
-__all__ = ["GAP_EDGES_NS", "LATELY_EDGES_NS", "LATELY_SHIFT", "PutTable", "Serving", "lately_ns"]
+__all__ = [
+    "AFTER_NS",
+    "BEFORE_NS",
+    "GAP_EDGES_NS",
+    "LATELY_EDGES_NS",
+    "LATELY_SHIFT",
+    "PutTable",
+    "Serving",
+    "lately_ns",
+]
 
 GAP_EDGES_NS = (1, *gap_table.GAP_EDGES_NS[1:])
 """A gap is in the first bin whose edge is above it, or in the last bin.
@@ -36,6 +48,8 @@ ENOUGH = 10
 """The number of puts below which a bin counts as empty."""
 GAP_BINS, LATELY_BINS = len(GAP_EDGES_NS) + 1, len(LATELY_EDGES_NS) + 1
 START, COUNT = 0, 1
+BEFORE_NS, AFTER_NS = 50_000, 200_000
+"""Puts that begin so long before the begin of a flush, or after its end, are beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +68,21 @@ class PutTable:
     """Rows (start, count): place = bin of the recent mean gap * GAP_BINS + bin of the gap."""
     stalls: StallLaw = NEVER
     """The times at which the thread does not run."""
+    beside: "PutTable | None" = None
+    """The puts beside a flush; None: as the others."""
+    flushes: tuple[Int64s, Int64s] | None = field(default=None, compare=False, repr=False)
+    """Begins and ends, in order, of the times that count as beside a flush; None: none."""
 
     @classmethod
     def of(
-        cls, *, gap_ns: Int64s, lately_ns: Int64s, late_ns: Int64s, took_ns: Int64s, stalls: StallLaw = NEVER
+        cls,
+        *,
+        gap_ns: Int64s,
+        lately_ns: Int64s,
+        late_ns: Int64s,
+        took_ns: Int64s,
+        stalls: StallLaw = NEVER,
+        beside: "PutTable | None" = None,
     ) -> "PutTable":
         """Return the table of these puts; an empty bin takes the nearest one.
 
@@ -79,7 +104,21 @@ class PutTable:
         hasher = hashlib.sha256()
         for part in (late_ns, took_ns, bins):
             hasher.update(part.tobytes())
-        return cls(hasher.hexdigest(), late_ns, took_ns, bins, stalls)
+        if beside is not None:
+            hasher.update(beside.digest.encode())
+        return cls(hasher.hexdigest(), late_ns, took_ns, bins, stalls, beside)
+
+    def with_flushes(self, start_ns: Int64s, end_ns: Int64s) -> "PutTable":
+        """Return the table for a run whose flushes begin and end at these times, in order."""
+        return replace(self, flushes=(start_ns - BEFORE_NS, end_ns + AFTER_NS))
+
+    def at(self, ready_ns: int) -> "PutTable":
+        """Return the table of a put that can begin at this moment."""
+        if self.beside is None or self.flushes is None:
+            return self
+        begins_ns, ends_ns = self.flushes
+        place = int(begins_ns.searchsorted(ready_ns, side="right")) - 1
+        return self.beside if place >= 0 and ready_ns < ends_ns.item(place) else self
 
     def draw(self, draw: int, *, gap_ns: int, lately_ns: int) -> tuple[int, int]:
         """Return lateness and duration of a put; `draw` is below 2^32."""
@@ -108,8 +147,9 @@ class Serving:
         gap_ns, self._arrived_ns = arrival_ns - self._arrived_ns, arrival_ns
         self._lately_ns = gap_ns if self._lately_ns < 0 else _moved(self._lately_ns, gap_ns)
         idle_ns = max(arrival_ns - free_ns, 0)
-        late_ns, took_ns = self._puts.draw(self._draws.next(), gap_ns=idle_ns, lately_ns=self._lately_ns)
         ready_ns = max(arrival_ns, free_ns)
+        puts = self._puts.at(ready_ns)
+        late_ns, took_ns = puts.draw(self._draws.next(), gap_ns=idle_ns, lately_ns=self._lately_ns)
         begin_ns = self._stalls.returns_ns(ready_ns, ready_ns + late_ns)
         return begin_ns, self._stalls.returns_ns(begin_ns, begin_ns + took_ns) - begin_ns
 

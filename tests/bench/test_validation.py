@@ -13,9 +13,10 @@ import pytest
 from tornpage.bench.calibration.driven import Driven
 from tornpage.bench.calibration.load_slices import samples_of
 from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT, Cases
+from tornpage.bench.validation.causes import INPUTS, causes_of
 from tornpage.bench.validation.costs import durable_ns, puts_of, without_stalls
 from tornpage.bench.validation.rounds import Round
-from tornpage.bench.validation.rows import SHARES, quantile_rows, score_rows, slice_rows
+from tornpage.bench.validation.rows import SHARES, cause_rows, quantile_rows, score_rows, slice_rows
 from tornpage.bench.validation.validation import Case, Validation, validate
 from tornpage.properties.contract import HarnessError
 from tornpage.sim.device.device import PRESETS, DeviceTimes
@@ -161,18 +162,36 @@ def test_calibrating_loads_that_differ_beyond_all_use_leave_the_verdict_unknown(
     assert found.verdict == "unknown"
 
 
-def test_a_bound_is_the_fixed_one_or_one_and_a_half_floors(validation: Validation) -> None:
+def test_a_bound_is_the_fixed_one_or_the_floor(validation: Validation) -> None:
     case = validation.cases[0]
 
     def passes(p50: float, floor: float) -> bool:
         changed: Case = replace(case, error=replace(case.error, p50=p50), floor=replace(case.floor, p50=floor))
         return changed.passes
 
-    assert passes(0.099, 0.0)
-    assert passes(-0.099, 0.0)
-    assert not passes(0.101, 0.0)
-    assert passes(0.29, -0.2)
-    assert not passes(0.31, 0.2)
+    assert passes(0.049, 0.0)
+    assert passes(-0.049, 0.0)
+    assert not passes(0.051, 0.0)
+    assert passes(0.19, 0.2)
+    assert not passes(-0.21, 0.2)
+
+
+def test_the_error_of_slow_puts_is_attributed_to_the_puts() -> None:
+    name = "timed 10 ms 1 page 1000/s"
+
+    def slower(number: int, case: str, one: Driven) -> Driven:
+        late = one.written_ns + (one.written_ns - one.began_ns)
+        return replace(one, written_ns=late, answered_ns=late) if case == name else one
+
+    measured = rounds(slower)
+    found = validate(measured, {})
+    only = replace(found, cases=tuple(case for case in found.cases if case.name == name))
+    (causes,) = causes_of(only, measured, {})
+    parts = {cause: causes.part(cause, "p50") for cause in (*INPUTS, "rest")}
+    assert causes.error.p50 < -0.3
+    assert parts["puts"] == pytest.approx(causes.error.p50, abs=0.05)
+    assert sum(part for part in parts.values() if part is not None) == pytest.approx(causes.error.p50)
+    assert cause_rows([causes])[0]["puts_p50"] == parts["puts"]
 
 
 def test_one_round_has_no_floor_and_is_refused(true_rounds: list[Round]) -> None:

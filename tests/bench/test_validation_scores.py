@@ -21,8 +21,22 @@ def test_a_prediction_that_is_the_measurement_has_no_error() -> None:
     assert set(asdict(score(observed(LATENCY), observed(LATENCY))).values()) == {0.0}
 
 
-def test_the_floor_of_equal_halves_is_0() -> None:
-    assert set(asdict(floor_of(observed(LATENCY[::1]), observed(LATENCY.copy()))).values()) == {0.0}
+def test_the_floor_of_equal_rounds_is_0() -> None:
+    assert set(asdict(floor_of([observed(LATENCY)] * 4)).values()) == {0.0}
+
+
+def test_the_floor_sees_a_slow_round_in_every_place() -> None:
+    """The floor of even against odd rounds was 0 if two slow rounds were one of each."""
+    slow = observed(LATENCY * 2)
+    for places in ((0, 1), (0, 2), (2, 5)):
+        found = floor_of([slow if place in places else observed(LATENCY) for place in range(6)])
+        assert found.p50 > 0.2
+        assert found.p99 > 0.2
+
+
+def test_the_floor_of_one_round_is_refused() -> None:
+    with pytest.raises(ValueError, match="two rounds"):
+        floor_of([observed(LATENCY)])
 
 
 def test_a_scaled_prediction_is_off_by_the_scale_at_every_quantile() -> None:

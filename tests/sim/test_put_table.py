@@ -10,7 +10,7 @@ import pytest
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from tornpage.sim.device.device import PRESETS
-from tornpage.sim.device.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.device.put_table import AFTER_NS, BEFORE_NS, GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
 from tornpage.sim.device.sync_table import TooFewSamples
 from tornpage.sim.fast import can_run_fast
 from tornpage.sim.results.analytic import put_law
@@ -111,3 +111,35 @@ def test_tables_are_equal_by_what_they_hold_and_neither_formula_nor_fast_engine_
     assert hash(table()) == hash(table())
     assert not can_run_fast(SCENARIO)
     assert put_law(SCENARIO) is None
+
+
+def test_puts_beside_a_flush_have_a_table_of_their_own() -> None:
+    slow = PutTable.of(
+        gap_ns=np.full(20, 60_000),
+        lately_ns=np.full(20, 300_000),
+        late_ns=np.full(20, 900_000),
+        took_ns=np.full(20, 70_000),
+    )
+    puts = replace(table(), beside=slow)
+    assert puts.at(1_000_000) is puts, "without the times of flushes there are none"
+    begins, ends = np.array([1_000_000, 5_000_000]), np.array([1_500_000, 5_600_000])
+    timed = puts.with_flushes(begins, ends)
+    beside = (begins[0] - BEFORE_NS, begins[0], ends[0], ends[0] + AFTER_NS - 1, 5_300_000)
+    assert all(timed.at(int(moment)) is slow for moment in beside)
+    apart = (0, begins[0] - BEFORE_NS - 1, ends[0] + AFTER_NS, 9_000_000)
+    assert all(timed.at(int(moment)) is timed for moment in apart)
+
+
+def test_a_put_beside_a_flush_is_served_from_the_other_table() -> None:
+    slow = PutTable.of(
+        gap_ns=np.full(20, 60_000),
+        lately_ns=np.full(20, 300_000),
+        late_ns=np.full(20, 900_000),
+        took_ns=np.full(20, 70_000),
+    )
+    timed = replace(table(), beside=slow).with_flushes(np.array([10_000_000]), np.array([11_000_000]))
+    serving = Serving(timed, np.random.default_rng(1))
+    quiet_ns, _ = serving.next(5_000_000, 0)
+    busy_ns, took_ns = serving.next(10_500_000, 6_000_000)
+    assert quiet_ns - 5_000_000 < 900_000
+    assert (busy_ns - 10_500_000, took_ns) == (900_000, 70_000)

@@ -72,7 +72,7 @@ def _judged(rounds: "list[LinkRound]", why: str, *, seed: int, is_first: bool) -
         "near": sum(each.is_near for each in validation.scores),
     }
     if validation.verdict == "unknown":
-        findings.append(_note("noisy", "even and odd rounds differ too much; measure on a quieter machine"))
+        findings.append(_note("noisy", "the rounds differ too much among themselves; measure on a quieter machine"))
     rows = [asdict(each) for each in validation.scores]
     outcome = Outcome(
         "sim link", validation.verdict, figures, list(figures), findings, seed=seed, extra={"rows": rows}
@@ -96,13 +96,13 @@ def _text(found: "LinkValidation", rounds: int) -> str:
         error, floor = each.error, each.floor
         lines.append(
             f"{each.name:<16}{each.messages:>8,}{each.p50_us:>9,.0f}{each.p90_us:>9,.0f}{each.p99_us:>9,.0f}"
-            f"{f'{100 * error.p50:+.0f} ({100 * floor.p50:+.0f})':>14}"
-            f"{f'{100 * error.p90:+.0f} ({100 * floor.p90:+.0f})':>14}"
+            f"{f'{100 * error.p50:+.0f} ({100 * floor.p50:.0f})':>14}"
+            f"{f'{100 * error.p90:+.0f} ({100 * floor.p90:.0f})':>14}"
             f"{error.ks:>7.2f}{'' if each.is_near else '  not near'}"
         )
     lines += [
         "",
-        "errors of the prediction, with those of even against odd rounds in brackets",
+        "errors of the prediction; in brackets what random halves of the rounds differ by in one of ten splits",
         f"verdict: {found.verdict}",
     ]
     return "\n".join(lines)

@@ -23,12 +23,18 @@ SECONDS_PER_SLICE = 0.6
 
 
 def validate_outcome(
-    directory: str | None, *, seconds: float, out: str | None, seed: int, cases: "Sequence[Cases] | None" = None
+    directory: str | None,
+    *,
+    seconds: float,
+    out: str | None,
+    seed: int,
+    causes: bool = False,
+    cases: "Sequence[Cases] | None" = None,
 ) -> tuple[Outcome, str]:
     """Measure and predict for about `seconds`, at least two rounds; return outcome and table.
 
-    An interrupt ends the run with the rounds it has. Whatever came of it is what `out` holds then, and nothing else.
-    `cases`, calibrating and held out, are for tests.
+    An interrupt ends the run with the rounds it has. `out` then has the rows of these rounds. With `causes` each error
+    is divided among its causes. `cases`, calibrating and held out, are for tests.
     """
     from tornpage.bench.calibration.driven import real_time
     from tornpage.impl.errors import StoreError
@@ -49,7 +55,10 @@ def validate_outcome(
             refuse(f"cannot measure in {place}: {error.strerror or error}; name another DIRECTORY")
         except HarnessError as error:
             fault = str(error)
-    outcome, text = _at_fault(fault, seed) if fault else _judged(rounds, place, target, seed=seed, is_first=is_first)
+    if fault:
+        outcome, text = _at_fault(fault, seed)
+    else:
+        outcome, text = _judged(rounds, place, target, seed=seed, is_first=is_first, causes=causes)
     outcome.interrupted = interrupted
     if target is not None:
         write_run(target, outcome)
@@ -57,10 +66,12 @@ def validate_outcome(
 
 
 def _judged(
-    rounds: "Sequence[Round]", place: str, target: Path | None, *, seed: int, is_first: bool
+    rounds: "Sequence[Round]", place: str, target: Path | None, *, seed: int, is_first: bool, causes: bool
 ) -> tuple[Outcome, str]:
     """Predict what was measured, and return the outcome and its table; rows go to `target`."""
     from tornpage.bench.calibration.snapshot import machine_snapshot
+    from tornpage.bench.validation.causes import causes_of
+    from tornpage.bench.validation.rows import cause_rows
     from tornpage.bench.validation.validation import ROUNDS_MIN, validate
     from tornpage.properties.contract import HarnessError
     from tornpage.sim.device.sync_table import TooFewSamples
@@ -69,8 +80,10 @@ def _judged(
     if len(rounds) < ROUNDS_MIN:
         few = _note("too-few-rounds", f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
         return _unknown(few, findings, rounds, seed)
+    snapshot = machine_snapshot(place)
     try:
-        validation = validate(rounds, machine_snapshot(place))
+        validation = validate(rounds, snapshot)
+        parts = cause_rows(causes_of(validation, rounds, snapshot)) if causes else []
     except HarnessError as error:
         return _at_fault(str(error), seed)
     except TooFewSamples as error:
@@ -80,11 +93,13 @@ def _judged(
             _note("too-few-samples", f"a round does not tell enough: {error}; {why}"), findings, rounds, seed
         )
     if validation.is_noisy:
-        findings.append(_note("noisy", "the calibrating loads differ between even and odd rounds: nothing can be said"))
-    outcome = _outcome(validation, findings, seed, place)
+        findings.append(
+            _note("noisy", "the calibrating loads differ too much from round to round: the verdict is unknown")
+        )
+    outcome = _outcome(validation, findings, seed, place, parts)
     if target is not None:
         _write(target, validation, rounds, outcome)
-    return outcome, _text(validation, outcome, is_first)
+    return outcome, "\n".join([_text(validation, outcome, is_first), *_causes_text(parts)])
 
 
 def _unknown(
@@ -138,7 +153,9 @@ def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
     return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness failed: {sentence}"
 
 
-def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:
+def _outcome(
+    validation: "Validation", findings: list[dict[str, str]], seed: int, place: str, causes: list[dict[str, Any]]
+) -> Outcome:
     from tornpage.bench.validation.rows import score_rows
 
     scores = score_rows(validation)
@@ -155,10 +172,13 @@ def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int
     for name in ("p50", "p90", "p99"):
         figures[f"worst_error_{name}"] = max(abs(row[f"error_{name}"]) for row in scores)
         figures[f"worst_floor_{name}"] = max(abs(row[f"floor_{name}"]) for row in scores)
-    failed = [row["case"] for row in scores if not row["passes"]]
-    findings += [_note("missed", f"the prediction of {name!r} missed its bound") for name in failed]
+    findings += [
+        _note("missed", f"the prediction of {case.name!r} is beyond bound and floor at {' and '.join(case.missed)}")
+        for case in validation.cases
+        if case.missed
+    ]
     timings = [name for name in figures if name != "held_out"]
-    extra = {"directory": place, "scores": scores}
+    extra = {"directory": place, "scores": scores, "causes": causes}
     return Outcome("sim validate", validation.verdict, figures, timings, findings, seed=seed, extra=extra)
 
 
@@ -169,6 +189,7 @@ def _write(target: Path, validation: "Validation", rounds: "Sequence[Round]", ou
         "scores": score_rows(validation),
         "quantiles": quantile_rows(validation),
         "slices": slice_rows(rounds),
+        "causes": outcome.extra["causes"],
     }
     try:
         for name, rows in tables.items():
@@ -184,7 +205,7 @@ def _text(validation: "Validation", outcome: Outcome, is_first: bool) -> str:
     lines = [
         f"{validation.rounds} rounds at {outcome.extra['directory']}, "
         f"{'before other programs' if is_first else 'like any other program'}",
-        "error of the prediction (floor: even against odd rounds of the measurement)",
+        "error of the prediction (floor: what random halves of the measurement differ by in one of ten splits)",
         "",
         head,
     ]
@@ -206,4 +227,16 @@ _COLUMNS = ("p50", "p90", "p99", "ks", "flushes", "at_risk")
 
 def _cell(case: Any, name: str) -> str:
     error, floor = getattr(case.error, name), getattr(case.floor, name)
-    return f"{error:.3f} ({floor:.3f})" if name == "ks" else f"{error:+.1%} ({floor:+.1%})"
+    return f"{error:.3f} ({floor:.3f})" if name == "ks" else f"{error:+.1%} ({floor:.1%})"
+
+
+def _causes_text(rows: "Sequence[dict[str, Any]]") -> list[str]:
+    """Return the lines of the table by cause; none without rows."""
+    if not rows:
+        return []
+    heads = [f"{name} {figure}" for figure in ("p50", "p99") for name in ("error", "puts", "stalls", "syncs", "rest")]
+    lines = ["", "parts of the error by cause", "", f"{'held out':<34}" + "".join(f"{head:>12}" for head in heads)]
+    for row in rows:
+        cells = (row[head.replace(" ", "_")] for head in heads)
+        lines.append(f"{row['case']:<34}" + "".join(f"{'-' if each is None else f'{each:+.1%}':>12}" for each in cells))
+    return lines

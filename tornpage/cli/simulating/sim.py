@@ -467,9 +467,12 @@ def calibrate_command(
     help="Approximate time to measure; at least two rounds of some 15 s.",
 )
 @click.option("--out", type=click.Path(), default=None, help="Directory for the rows, as JSON lines.")
+@click.option("--causes", is_flag=True, help="Divide each error among its causes; half a minute more.")
 @options.seed_option
 @options.json_option
-def validate_command(directory: str | None, seconds: float, out: str | None, seed: int, as_json: bool) -> None:
+def validate_command(
+    directory: str | None, seconds: float, out: str | None, causes: bool, seed: int, as_json: bool
+) -> None:
     """Predict the real store, measure it in DIRECTORY, and print the error of the prediction.
 
     Stores are created in DIRECTORY (default: a temporary one) and removed. If allowed, the measurement runs with
@@ -481,7 +484,7 @@ def validate_command(directory: str | None, seconds: float, out: str | None, see
     """
     from tornpage.outcomes.validating import validate_outcome
 
-    outcome, text = validate_outcome(directory, seconds=seconds, out=out, seed=seed)
+    outcome, text = validate_outcome(directory, seconds=seconds, out=out, seed=seed, causes=causes)
     emit(outcome, as_json=as_json, text=text)
 
 
