@@ -20,10 +20,15 @@ import pytest
 __all__ = ["OwnProcesses", "reports_of"]
 
 _OPTION = "--reports-to"
+_QUICK_TESTS_MAX = 30
+"""A start costs as much processor time as so many quick tests."""
 
 
 class OwnProcesses:
-    """Run the tests of some files in a process per file."""
+    """Run the tests of some files in a process per file.
+
+    A few quick tests of such a file run in the worker.
+    """
 
     def __init__(self, files: Collection[Path]) -> None:
         self._files = frozenset(files)
@@ -39,8 +44,9 @@ class OwnProcesses:
         if item.path not in self._files:
             return None
         if item.path not in self._reports:
-            chosen = [each.nodeid for each in item.session.items if each.path == item.path]
-            self._reports[item.path] = reports_of(chosen, item.config)
+            chosen = [each for each in item.session.items if each.path == item.path]
+            names = [each.nodeid for each in chosen] if _are_worth_a_process(chosen) else []
+            self._reports[item.path] = reports_of(names, item.config) if names else {}
         reports = self._reports[item.path].get(item.nodeid)
         if not reports or reports[-1].when != "teardown":
             return None
@@ -50,6 +56,11 @@ class OwnProcesses:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         item.session._setupstate.teardown_exact(nextitem)
         return True
+
+
+def _are_worth_a_process(tests: Sequence[pytest.Item]) -> bool:
+    """Return whether one of them is slow, or there are many."""
+    return len(tests) > _QUICK_TESTS_MAX or any(each.get_closest_marker("slow") for each in tests)
 
 
 def reports_of(tests: Sequence[str], config: pytest.Config) -> dict[str, list[pytest.TestReport]]:

@@ -62,6 +62,7 @@ def test_worker_takes_whole_reports_and_runs_the_rest(tests: dict[str, str], pyt
         path = Path(tests[name].partition("::")[0])
         nodeid = f"{path.name}::{name}"
         item = SimpleNamespace(nodeid=nodeid, location=(str(path), 0, name), path=path, session=session, ihook=hooks)
+        item.get_closest_marker = lambda wanted: wanted == "slow"
         item.config = SimpleNamespace(rootpath=path.parent, getoption=lambda *_: None, hook=pytestconfig.hook)
         session.items.append(item)
     processes = OwnProcesses([session.items[0].path])
@@ -75,6 +76,20 @@ def test_worker_takes_whole_reports_and_runs_the_rest(tests: dict[str, str], pyt
     assert taken == [True, None]
     assert torn_down == [session.items[1]], "fixtures of the test before are kept for the next test only"
     assert reported == [("test_some.py::test_fails", outcome) for outcome in ("passed", "failed", "passed")]
+
+
+def test_worker_runs_a_few_quick_tests_itself(tmp_path: Path) -> None:
+    """The file does not exist, so a process for it would fail."""
+    path = tmp_path / "test_some.py"
+    session = SimpleNamespace(items=[])
+    items = [SimpleNamespace(path=path, session=session, nodeid=f"test_some.py::test_{name}") for name in "ab"]
+    for item in items:
+        item.get_closest_marker = lambda _: None
+    session.items += items
+    processes = OwnProcesses([path])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr("tests.support.own_process.reports_of")
+        assert [processes.pytest_runtest_protocol(item, None) for item in items] == [None, None]  # type: ignore[arg-type]
 
 
 def test_worker_leaves_other_files_alone(tmp_path: Path) -> None:
