@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.own_process import OwnProcesses
 from tornpage.properties.explore.machines.equal_draws import use_seeds_only
@@ -56,6 +58,26 @@ FORKING = (
     "tornpage/test_target_commands.py",
 )
 """Files whose tests fork most. Workers run each of them in a small process."""
+TOGETHER = {
+    "pipeline/campaign/test_peer_campaign.py": "pipeline/test_jobs_spark.py",
+    "pipeline/test_watching.py": "pipeline/test_jobs_spark.py",
+    "properties/mutation/test_loading.py": "properties/mutation/test_mutants.py",
+    "properties/mutation/test_reach.py": "properties/mutation/test_mutants.py",
+    "reports/kinds/test_layout_of_pages.py": "reports/test_browser.py",
+    "reports/test_simulation_in_a_browser.py": "reports/test_browser.py",
+}
+"""Files that run in the process of another file, and share what it made.
+
+It is the Spark session, the list of mutants, or the browser.
+"""
+STARTERS = {
+    "browser": "reports",
+    "client": "peers",
+    "release": ".",
+    "spark": "pipeline",
+    "wheels": ".",
+}
+"""Fixtures that start Java, Chromium or a build, by folder. The tests that take them are marked `slow`."""
 BYTECODE = TESTS.parent / "build" / "bytecode"
 """Where compiled modules lie if the environment forbids them beside their sources."""
 MEMORY = "/dev/shm"
@@ -89,6 +111,36 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(OwnProcesses([TESTS / name for name in FORKING]))
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return a worker more than processors.
+
+    A worker waits while its child processes start and end. With a worker for each processor the processors are idle
+    for a fifth of the time. PYTEST_XDIST_AUTO_NUM_WORKERS is a number to take instead.
+    """
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else len(os.sched_getaffinity(0)) + 1
+
+
+class _Files(LoadFileScheduling):
+    """Distribute files to the workers; files of TOGETHER count as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.split("::", 1)[0]
+        partner = TOGETHER.get(path.removeprefix("tests/"))
+        return f"tests/{partner}" if partner else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Return the scheduler of files, unless another one is chosen with `--dist`."""
+    return _Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests that start a foreign runtime."""
+    for name in STARTERS.keys() & set(getattr(item, "fixturenames", ())):
+        if item.path.is_relative_to(TESTS / STARTERS[name]):
+            item.add_marker(pytest.mark.slow)
 
 
 def has_room(directory: str) -> bool:
