@@ -128,6 +128,9 @@ STORES = {
 }
 
 
+MODES = ["step", pytest.param("bytecode", marks=pytest.mark.slow)]
+"""Both ways to choose the place of a kill. A kill at a bytecode traces the whole session."""
+
 _PATIENCE_S = 240
 """A dead process never answers: the test fails then instead of waiting forever."""
 
@@ -169,9 +172,8 @@ def fresh_process() -> Iterator[Pool]:
         yield pool
 
 
-@pytest.fixture
-def run(fresh_process: Pool, tmp_path: Path) -> Runner:
-    """Return what runs kills below `tmp_path`, in a process with one thread."""
+def runs_in(fresh_process: Pool, directory: Path) -> Runner:
+    """Return what runs kills below a directory, in a process with one thread."""
 
     def run_kills_there(
         count: int,
@@ -184,10 +186,28 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
         workers: int = 1,
         together: int = TOGETHER,
     ) -> KillResult:
-        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle, workers, together)
+        arguments = (count, seed, mode, str(directory), bug, store, cycle, workers, together)
         return fresh_process.apply_async(run_in_this_process, arguments).get(timeout=_PATIENCE_S)
 
     return run_kills_there
+
+
+@pytest.fixture
+def run(fresh_process: Pool, tmp_path: Path) -> Runner:
+    """Return what runs kills below `tmp_path`."""
+    return runs_in(fresh_process, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def fifty(fresh_process: Pool, tmp_path_factory: pytest.TempPathFactory) -> KillResult:
+    """Return the result of 50 cycles of seed 8, with which several tests compare."""
+    return runs_in(fresh_process, tmp_path_factory.mktemp("fifty"))(50, seed=8)
+
+
+@pytest.fixture(scope="module")
+def buffered(fresh_process: Pool, tmp_path_factory: pytest.TempPathFactory) -> KillResult:
+    """Return the result of 60 cycles of a store that keeps records in a buffer."""
+    return runs_in(fresh_process, tmp_path_factory.mktemp("buffered"))(60, store="write-buffer")
 
 
 def signature(report: KillResult) -> tuple[object, ...]:
@@ -206,7 +226,7 @@ def signature(report: KillResult) -> tuple[object, ...]:
 # ---- the store holds -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["step", "bytecode"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_kill_loses_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> None:
     report = run(60, mode=mode)
     assert not report.tally.violations
@@ -233,6 +253,7 @@ def test_a_thousand_kills_lose_nothing(run: Runner, mode: KillMode, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
     report = run(60, store="torn-copy")
     assert (report.verdict, report.tally.violations) == (Verdict.HOLDS, [])
@@ -250,16 +271,19 @@ def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
 
 
 @pytest.mark.slow
-def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> None:
-    alone, *others = (run(50, seed=8, workers=workers) for workers in (1, 2))
-    assert [signature(report) for report in others] == [signature(alone)]
-    assert {report.result_hash for report in others} == {alone.result_hash} != {run(5, seed=9).result_hash}
+def test_any_number_of_workers_reports_the_same(run: Runner, fifty: KillResult, tmp_path: Path) -> None:
+    report = run(50, seed=8, workers=2)
+    assert signature(report) == signature(fifty)
+    assert report.result_hash == fifty.result_hash != run(5, seed=9).result_hash
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [1, 4, 25])
-def test_sessions_that_end_together_leave_what_they_leave_alone(run: Runner, together: int, tmp_path: Path) -> None:
-    assert signature(run(50, seed=8, together=together)) == signature(run(50, seed=8))
+def test_sessions_that_end_together_leave_what_they_leave_alone(
+    run: Runner, fifty: KillResult, together: int, tmp_path: Path
+) -> None:
+    assert signature(run(50, seed=8, together=together)) == signature(fifty)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -272,6 +296,7 @@ def test_a_session_that_ends_its_process_leaves_the_verdicts_of_the_others(run: 
     assert len([point for point in report.tally.points if point in others]) >= 14
 
 
+@pytest.mark.slow
 def test_a_store_that_dies_in_every_session_is_named_in_each_of_them(run: Runner) -> None:
     alone, together = (run(9, seed=8, store="dying-put", together=number) for number in (1, 9))
     assert signature(together) == signature(alone)
@@ -323,9 +348,9 @@ def test_a_planted_bug_is_caught(run: Runner, bug: str, contracts: set[int]) -> 
     assert contracts & {violation.contract for violation in report.tally.violations}
 
 
-@pytest.mark.parametrize("mode", ["step", "bytecode"])
-def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> None:
-    report = run(60, mode=mode, store="write-buffer")
+@pytest.mark.parametrize("mode", MODES)
+def test_records_kept_in_a_buffer_are_missed(run: Runner, buffered: KillResult, mode: KillMode) -> None:
+    report = buffered if mode == "step" else run(60, mode=mode, store="write-buffer")
     # Dispatch finds no record where one was put: no more puts are taken then (8), and no exit is clean (7).
     assert 2 in {violation.contract for violation in report.tally.violations} <= {2, 7, 8}
     assert "records that had to survive" in report.tally.violations[0].sentence
@@ -345,10 +370,10 @@ def test_a_store_that_breaks_another_promise_is_named(run: Runner, store: str, c
     assert [v for v in report.tally.violations if v.contract == contract and sentence in v.sentence]
 
 
-def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> None:
-    violation = run(60, store="write-buffer").tally.violations[0]
+def test_a_violation_keeps_what_the_kill_left(buffered: KillResult, tmp_path_factory: pytest.TempPathFactory) -> None:
+    violation = buffered.tally.violations[0]
     kept = Path(violation.kept)
-    assert kept.is_relative_to(tmp_path)
+    assert kept.is_relative_to(tmp_path_factory.getbasetemp())
     for side in ("killed", "store"):
         assert (kept / side / "commitlog").is_dir()
     assert (kept / "killed" / "abort").is_file()
@@ -357,6 +382,7 @@ def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> No
 # ---- the harness -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: Path, workers: int) -> None:
     report = run(60, store="interrupted-recovery", workers=workers)
@@ -366,6 +392,7 @@ def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_zygote_that_dies_is_the_harness_at_fault(run: Runner, tmp_path: Path, workers: int) -> None:
     with pytest.raises(HarnessError, match="the process that fork"):
