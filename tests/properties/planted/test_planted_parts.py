@@ -57,7 +57,8 @@ def test_every_part_that_is_asked_for_is_named_where_it_is_asked_for() -> None:
         node
         for _, tree in impl_modules()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("parts.of")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "of"
+        if ast.unparse(node.func.value).endswith("parts")
     ]
     assert all(len(node.args) == 1 and isinstance(node.args[0], ast.Name) for node in asked)
     assert len(asked_for()) > 50
