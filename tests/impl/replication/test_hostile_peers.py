@@ -24,7 +24,6 @@ from tornpage.impl.replication.frames import Kind, ack_frame, frame_of
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.server import CONNECTION_BYTES_MAX
 
-CONNECTIONS = 1_000
 AT_ONCE = 50
 OVERHEAD_BYTES = 16 << 10
 """Python objects of a connection, beside its bytes."""
@@ -118,7 +117,10 @@ def test_each_kind_ends_with_its_finding(protocol: str, hostile: tuple[str, tupl
 
 
 @pytest.mark.slow
-def test_a_thousand_hostile_connections_are_bounded_and_disturb_no_replica(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "connections", [len(_TORNPAGE) * AT_ONCE, pytest.param(1_000, marks=pytest.mark.deep)], ids=["each kind", "1,000"]
+)
+def test_many_hostile_connections_are_bounded_and_disturb_no_replica(connections: int, tmp_path: Path) -> None:
     """A connection holds at most `CONNECTION_BYTES_MAX`, whatever its peer sends."""
     address = free_address()
     times: dict[str, Any] = {"ha_send_heartbeat_interval": 20, "ha_housekeeping_interval": 400}
@@ -129,7 +131,7 @@ def test_a_thousand_hostile_connections_are_bounded_and_disturb_no_replica(tmp_p
     ended, most_bytes = 0, 0
     try:
         steps.until(lambda: master.status()["acknowledged_offset"] is not None, slave, master)
-        while ended < CONNECTIONS:
+        while ended < connections:
             data, sentence = kinds[ended // AT_ONCE % len(kinds)]
             master._server.findings.clear()  # type: ignore[union-attr]
             gc.collect()

@@ -143,7 +143,6 @@ MACHINE_HUNTS_IN_EVERY_RUN = (
     "RMQ-B16",
     "RMQ-B21",
     "RMQ-B74",
-    "RMQ-B06",
     "readers-see-buffers",
     "RMQ-B03",
     "named-queue-forgotten",
