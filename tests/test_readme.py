@@ -61,6 +61,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert (pulled, queried) == ("FOUND [b'one coffee']", "[b'one coffee']")
 
 
+@pytest.mark.slow
 def test_the_planted_bug_is_caught_as_shown() -> None:
     (shown,) = [block for _, block in BLOCKS if block.startswith("contract ")]
     run = CliRunner().invoke(cli, ["explore", "--bug", "lying-flush"])

@@ -36,6 +36,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", SMALL, ids=lambda group: group.name)
 def test_simulator_and_library_agree(group: Group) -> None:
     rows = {row.figure: row for row in validate_groups(1, lambda step: None, (group,))}

@@ -169,6 +169,7 @@ def hostile(value: Any) -> Any:
     return f"{value}{HOSTILE}" if isinstance(value, str) else value
 
 
+@pytest.mark.slow
 def test_hostile_content_is_escaped_everywhere(make_run: MakeRun) -> None:
     directory = make_run()
     for path in [directory / "run.json", *(directory / "tables").iterdir()]:
@@ -284,6 +285,7 @@ def test_findings_without_program_and_place_have_no_column_for_them(
     assert build_report(directory).read_text().count('<th scope="col">program or place</th>') == columns
 
 
+@pytest.mark.slow
 def test_figures_ignore_the_settings_of_the_process(make_run: MakeRun, text: str) -> None:
     import matplotlib
 

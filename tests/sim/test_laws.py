@@ -141,6 +141,7 @@ def test_group_commit_distribution_at_a_million_messages(name: str, rate: float)
     assert distance < cdf_tolerance(trace.flushes["messages"], chance=1e-3)
 
 
+@pytest.mark.slow
 def test_at_risk_behind_a_timer_is_rate_times_half_a_cycle_and_a_sync() -> None:
     policy, rate, sync_ns = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 50), 20_000.0, 5 * MS
     case = scenario(

@@ -153,6 +153,7 @@ def test_real_writers_are_killed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_real_writers_are_killed_at_a_bytecode_too(tmp_path: Path) -> None:
     said, code = document_of_a_process("explore", "kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
@@ -238,7 +239,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
     [
         ("audit /proc/nonexistent", 2),
         ("explore --nonsense", 2),
-        ("explore --states 1 --workers 1", 0),
+        ("explore --bug lying-flush --failures 1 --workers 1", 1),
         ("explore interleavings --states 20", 3),
         ("exhaust --ops 1 --facts 0 --workers 1", 0),
         ("bugs score gap-accepted --strategy machine --trials 1 --budget 0.1", 3),

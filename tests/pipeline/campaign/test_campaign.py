@@ -119,6 +119,7 @@ def explored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seeds
 
 
+@pytest.mark.slow
 def test_a_campaign_that_ends_inside_a_shard_continues_after_the_kept_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explored: list[str]
 ) -> None:
@@ -176,6 +177,7 @@ def test_progress_of_pages_is_the_progress_of_the_runs(tmp_path: Path) -> None:
     assert CampaignFiles(tmp_path).progress(shard) == run.progress()
 
 
+@pytest.mark.slow
 def test_pages_that_overlap_are_followed_from_the_first_run(tmp_path: Path) -> None:
     """A worker that counted as lost may still write its page, with other bounds."""
     pytest.importorskip("pyarrow")
@@ -204,6 +206,7 @@ def some_rows(shards: int) -> list[list[Row]]:
     return made
 
 
+@pytest.mark.slow
 def test_merged_summaries_are_the_summary_of_all() -> None:
     shards = some_rows(7)
     whole = summary_of_rows(shards)

@@ -32,6 +32,7 @@ from tornpage.properties.program.group_case import GroupCase, GroupSettings
 TWO = GroupSettings()
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_campaigns(tracker: DirtyTracker) -> None:
     first, second = (explore_group(GroupPlan(TWO, seed=3, states=12), tracker=tracker) for _ in range(2))
     assert first.result_hash == second.result_hash
@@ -92,6 +93,7 @@ def test_messages_that_the_broker_has_lost_overtake_none(tracker: DirtyTracker) 
     assert replay_group(case, tracker=tracker) is None
 
 
+@pytest.mark.slow
 def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracker) -> None:
     concurrent = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
     orderly = explore_group(GroupPlan(replace(TWO, is_orderly=True), length=1), tracker=tracker)
@@ -105,6 +107,7 @@ def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracke
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_finds_a_bug_and_its_token_replays(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["explore", "consumers", "--bug", "CC20", "--states", "60", "--json"])
     assert result.exit_code == 1

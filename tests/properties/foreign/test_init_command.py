@@ -34,6 +34,7 @@ def test_skeleton_builds_and_holds(
     builds_and_holds(language, "messages", tmp_path, monkeypatch, repository)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 @pytest.mark.parametrize("language", ["c", *(pytest.param(each, marks=pytest.mark.deep) for each in ("rust", "java"))])
 def test_key_value_skeleton_builds_and_holds(
@@ -42,6 +43,7 @@ def test_key_value_skeleton_builds_and_holds(
     builds_and_holds(language, "key-value", tmp_path, monkeypatch, repository)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 @pytest.mark.parametrize("shape", ["queue", "log", "file"])
 @pytest.mark.parametrize("language", ["c", *(pytest.param(each, marks=pytest.mark.deep) for each in ("rust", "java"))])

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tornpage.properties.mutation.mutants import Mutant, all_mutants
 
 TRIAL = """
@@ -42,6 +44,7 @@ def mutant(module: str, scope: str, operator: str) -> Mutant:
     )
 
 
+@pytest.mark.slow
 def test_code_of_a_changed_function_is_exchanged_and_that_of_a_module_is_not() -> None:
     function = mutant("message.key_hash", "java_hash", "arithmetic")
     of_module = next(each for each in all_mutants() if not each.scope)

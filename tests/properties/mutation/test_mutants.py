@@ -35,6 +35,7 @@ def test_unknown_mutant_is_refused() -> None:
         mutant_of("log.nothing:x:constant:1")
 
 
+@pytest.mark.slow
 def test_sample_is_drawn_in_proportion_to_packages_and_by_seed() -> None:
     mutants = all_mutants()
     drawn = draw_sample(60, 1)

@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tornpage.properties.mutation.mutants import all_mutants, modules
 from tornpage.properties.mutation.reach import Reach, ReachRow, marked_tree
 
@@ -24,6 +26,7 @@ def measured(strategy: str) -> tuple[dict[str, float], list[str]]:
     return first, digests
 
 
+@pytest.mark.slow
 def test_every_statement_of_a_mutant_has_a_mark() -> None:
     places: list[str] = []
     for module in modules():
@@ -37,6 +40,7 @@ def test_docstring_and_future_import_stay_first() -> None:
         assert ast.get_docstring(tree) is not None
 
 
+@pytest.mark.slow
 def test_strategy_runs_puts_and_not_the_code_of_replicas() -> None:
     first, digests = measured("random")
     puts = [each for each in first if each.startswith("put.put_path:")]

@@ -96,7 +96,7 @@ def test_a_lost_durable_entry_is_named(tracker: DirtyTracker) -> None:
 # ---- the search ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bound", [Bound(1, 0, 0), Bound(1, 0, 1)])
+@pytest.mark.parametrize("bound", [Bound(1, 0, 0), pytest.param(Bound(1, 0, 1), marks=pytest.mark.slow)])
 def test_the_reductions_leave_out_no_state(bound: Bound) -> None:
     found, every = search(3, bound, batch=1, parts=Parts()), brute_force(3, bound, batch=1, parts=Parts())
     assert (found.broken, every.broken, found.is_complete) == ([], [], True)

@@ -116,6 +116,7 @@ def test_independent_tasks_need_a_small_part_of_their_orders() -> None:
     assert orders > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_search_without_a_practical_bound_takes_every_schedule_once(name: str) -> None:
     wanted, orders = states_by_brute_force(PROGRAMS[name])

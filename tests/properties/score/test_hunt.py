@@ -100,6 +100,7 @@ def test_a_failure_that_does_not_replay_is_the_harness(tracker: DirtyTracker) ->
         ended({1: Seen(clock, is_true=False)}, clock, tracker)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "bug"), [(each, "LB09" if each == "raft" else "lying-flush") for each in STRATEGIES]
 )

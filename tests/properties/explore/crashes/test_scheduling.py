@@ -90,6 +90,7 @@ def test_a_coda_leaves_no_rule_out() -> None:
     assert len(list(rule_epilogue(rules, done))) < len(list(rule_epilogue(rules, Counter())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["random", "covering"])
 def test_every_rule_that_a_history_may_draw_fires_in_it(strategy: Strategy, tracker: DirtyTracker) -> None:
     tally = Tally()

@@ -21,6 +21,7 @@ def store(tmp_path: Path) -> str:
     return str(directory)
 
 
+@pytest.mark.slow
 def test_it_holds_and_goes_on_where_it_was(store: str, tmp_path: Path) -> None:
     kept = tmp_path / "damages.jsonl"
     plan = DamagePlan((store,), seed=1, damages=60)
@@ -55,6 +56,7 @@ def test_it_reaches_files_made_ahead(store: str) -> None:
     assert all(found.failure.change == "ahead" for found in result.found)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_document(store: str, tmp_path: Path) -> None:
     arguments = ["explore", "damage", "--damages", "55", "--seed", "1", "--json", "--out", str(tmp_path / "out"), store]
     done = CliRunner().invoke(cli, arguments)

@@ -43,6 +43,7 @@ def drawn(scenario: Scenario, seed: int, points: int = 120) -> Interleaving:
 # ---- one interleaving ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_equal_interleavings_are_equal_runs(tracker: DirtyTracker) -> None:
     for seed in range(6):
         first, second = (run_interleaving(drawn(BUSY, seed), tracker=tracker) for _ in range(2))
@@ -125,6 +126,7 @@ def test_every_family_runs_alone_and_mixed(family: Family, tracker: DirtyTracker
         assert ran.verdict is Verdict.HOLDS, str(ran.broken)
 
 
+@pytest.mark.slow
 def test_every_planted_bug_opens_in_a_stepped_store(tracker: DirtyTracker) -> None:
     """The replaced parts take the locks of the scheduler, whatever else they change."""
     for bug in PLANTED:
@@ -279,6 +281,7 @@ def test_a_campaign_finds_every_planted_race(bug: str, tracker: DirtyTracker) ->
     assert str(run_interleaving(read, tracker=tracker).broken) == str(failure.broken)
 
 
+@pytest.mark.slow
 def test_shrinking_keeps_to_one_failure(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shrinking, "_TRIES_MAX", 120)
     planted = replace(BUSY, settings=replace(SMALL, bug="written-before-bytes"))

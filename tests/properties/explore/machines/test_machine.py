@@ -22,6 +22,7 @@ from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Settings
 
 
+@pytest.mark.slow
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
     told: list[int] = []
     check(bug="", examples=23, steps=5, start_seed=1, tracker=tracker, turn_examples_max=4, progress=told.append)

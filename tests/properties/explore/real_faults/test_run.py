@@ -127,6 +127,7 @@ Run = Callable[..., FaultsReport]
 # ---- the store -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_store_holds_under_a_real_fault(run: Run, name: str, tmp_path: Path) -> None:
     mounts = Path("/proc/self/mountinfo").read_text()
@@ -195,6 +196,7 @@ def test_what_ended_a_fault_is_told(run: Run) -> None:
     assert (ours.row()["verdict"], ours.row()["reason"]) == ("harness", "our own")
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_run_and_leaves_nothing(run: Run, tmp_path: Path) -> None:
     report = run("holds", "is_interrupted", "breaks")
     assert report.interrupted
