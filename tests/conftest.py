@@ -122,7 +122,7 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else len(os.sched_getaffinity(0)) + 1
 
 
-class _Files(LoadFileScheduling):
+class _Files(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Distribute files to the workers; files of TOGETHER count as one."""
 
     def _split_scope(self, nodeid: str) -> str:
