@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.conftest import FIRST, TESTS
+from tests.conftest import FIRST, FORKING, TESTS, TOGETHER
 
 FILES_MAX = 30
 """Files with one suffix in one folder."""
@@ -41,8 +41,10 @@ def test_no_folder_is_crowded(repository: Path) -> None:
     assert crowded_folders(names) == []
 
 
-def test_long_files_exist() -> None:
-    assert [name for name in FIRST if not (TESTS / name).is_file()] == []
+def test_files_named_for_the_workers_exist() -> None:
+    named = {*FIRST, *FORKING, *TOGETHER.keys(), *TOGETHER.values()}
+    assert [name for name in named if not (TESTS / name).is_file()] == []
+    assert not TOGETHER.keys() & set(TOGETHER.values()), "a partner runs in its own place"
 
 
 def test_crowded_folder_is_named() -> None:
