@@ -60,7 +60,7 @@ def drawn(rng: random.Random, name: str, found: list[dict[str, Any]]) -> list[An
 
 
 @pytest.mark.parametrize("name", [LOG, QUEUES])
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", [*(pytest.param(each, marks=pytest.mark.slow) for each in STORES[:-1]), STORES[-1]])
 @pytest.mark.parametrize("columns", ["", "*"])
 def test_rows_that_fit_are_those_of_a_whole_scan(tmp_path: Path, name: str, store: str, columns: str) -> None:
     directory = copied(store, tmp_path / "store")

@@ -136,6 +136,7 @@ def test_a_failure_is_a_token_and_a_file_and_both_replay(tmp_path: Path) -> None
     assert "tornpage replay tp1-" in text
 
 
+@pytest.mark.slow
 def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
     said, _ = document("explore", "--bug", "lying-flush", "--failures", "1", "--out", str(tmp_path))
     case = Path(said["findings"][0]["case_file"])

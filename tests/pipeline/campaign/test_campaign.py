@@ -60,6 +60,7 @@ def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:
     assert result_hash(shuffled) != result_hash(rows)
 
 
+@pytest.mark.slow
 def test_failing_history_is_a_row_with_a_token_that_replays() -> None:
     [shard] = planned(1, states=300, seed=5, settings=Settings(bug="lying-flush"))
     broken = [row for row in rows_of_shard(shard) if row["verdict"] == "broken"]
@@ -152,6 +153,7 @@ def test_a_campaign_that_ends_inside_a_shard_continues_after_the_kept_runs(
     assert not (tmp_path / "run/progress").exists()
 
 
+@pytest.mark.slow
 def test_complete_shards_are_not_run_again(tmp_path: Path, explored: list[str]) -> None:
     out, shards = tmp_path / "run", planned(2, states=6, seed=3)
     run_here(shards[:1], out, keep_every_s=60.0)
