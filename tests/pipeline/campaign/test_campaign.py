@@ -224,6 +224,7 @@ def test_merged_summaries_are_the_summary_of_all() -> None:
     assert whole.discovery()[-1]["distinct_images"] < whole.totals["images"]
 
 
+@pytest.mark.slow
 def test_a_summary_ends_with_the_shard_with_enough_failures() -> None:
     shards = some_rows(5)
     for number, rows in enumerate(shards[1:], 1):

@@ -121,6 +121,7 @@ def test_result_is_that_of_one_request_at_a_time(name: str, monkeypatch: pytest.
     assert ahead.tally.lines() == single.tally.lines()
 
 
+@pytest.mark.slow
 @watched
 def test_result_does_not_depend_on_the_trace_of_the_last_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that is not crashed again is not traced, and this changes no result."""

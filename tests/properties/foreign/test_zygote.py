@@ -84,6 +84,7 @@ def counted_forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield forked
 
 
+@pytest.mark.slow
 def test_campaign_is_equal_with_and_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with counted_forks(monkeypatch) as forked:
         with_it = campaign("Threaded", 20)

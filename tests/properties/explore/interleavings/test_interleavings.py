@@ -51,6 +51,7 @@ def test_equal_interleavings_are_equal_runs(tracker: DirtyTracker) -> None:
         assert bytes(first.trace.chosen) == bytes(second.trace.chosen)
 
 
+@pytest.mark.slow
 def test_schedules_lead_to_other_runs_and_other_answers(tracker: DirtyTracker) -> None:
     runs = [run_interleaving(drawn(BUSY, seed), tracker=tracker) for seed in range(12)]
     assert len({ran.key for ran in runs}) == 12
