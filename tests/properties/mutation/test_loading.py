@@ -51,10 +51,12 @@ def test_code_of_a_changed_function_is_exchanged_and_that_of_a_module_is_not() -
     assert run(EXCHANGED, function.id, of_module.id) == ["False True True", "None", "None"]
 
 
+@pytest.mark.slow
 def test_trial_exchanges_the_code_of_a_function() -> None:
     assert run(TRIAL, "dispatch.derived:Derived.flush:removed-sync:1")[0].startswith("killed True")
 
 
+@pytest.mark.slow
 def test_trial_imports_a_change_outside_of_functions() -> None:
     assert run(TRIAL, "message.codec:module:constant:1")[0].startswith("killed True")
 

@@ -34,6 +34,7 @@ def test_every_statement_of_a_mutant_has_a_mark() -> None:
     assert not {mutant.statement for mutant in all_mutants()} - set(places)
 
 
+@pytest.mark.slow
 def test_docstring_and_future_import_stay_first() -> None:
     for module in modules():
         tree = marked_tree(module, [])

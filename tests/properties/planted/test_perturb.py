@@ -47,6 +47,7 @@ def holds_beside_the_reproducers(seed: int, tracker: DirtyTracker) -> None:
         assert failure is None, f"{failure.broken}: tornpage replay {failure.case.token()}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_store_holds_beside_the_reproducers(seed: int, tracker: DirtyTracker) -> None:
     holds_beside_the_reproducers(seed, tracker)

@@ -56,6 +56,7 @@ def test_a_file_that_lost_its_first_page_is_searched_by_time(tmp_path: Path, tor
         assert "LOOK_SCANNED" not in [finding["code"] for finding in document["findings"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["begin offset", "end offset"])
 def test_an_index_answers_only_for_what_its_entries_bear_out(tmp_path: Path, field: str) -> None:
     """The index file in the middle is gone, and a header beside it claims that range too."""
