@@ -133,9 +133,9 @@ def test_text_and_document_have_one_median() -> None:
     """
     seen = Observed(np.array([1_000_000, 9_000_000]), 1.0, 1.0)
     scores = score(seen, seen)
-    case = Case("two messages", 2, seen, seen, seen, seen, scores, scores)
+    case = Case("two messages", 2, seen, seen, (seen, seen), scores, scores)
     validation = Validation((case,), 2, {}, 1.0, 1.0, 1.0, 1.0)
-    outcome = validating._outcome(validation, [], 0, "/disk")
+    outcome = validating._outcome(validation, [], 0, "/disk", [])
     assert outcome.extra["scores"][0]["measured_p50_us"] == 1_000
     assert "two messages                              2    1,000 " in validating._text(validation, outcome, True)
 
