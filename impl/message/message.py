@@ -75,7 +75,11 @@ class MessageBatch:
 
 
 class PutStatus(Enum):
-    """The status of a put. Source: `PutMessageStatus`, with its spelling and order."""
+    """The status of a put. Source: `PutMessageStatus`, with its spelling and order.
+
+    The last two are not in RocketMQ. Only a member of a Raft group answers with them. After OUTCOME_UNKNOWN the message
+    is stored once or not at all.
+    """
 
     PUT_OK = "PUT_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -88,6 +92,8 @@ class PutStatus(Enum):
     OS_PAGECACHE_BUSY = "OS_PAGECACHE_BUSY"
     UNKNOWN_ERROR = "UNKNOWN_ERROR"
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
+    NOT_LEADER = "NOT_LEADER"
+    OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 
 
 NOT_WRITTEN = -1

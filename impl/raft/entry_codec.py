@@ -28,6 +28,7 @@ __all__ = [
     "BLANK",
     "BLANK_BYTES_MIN",
     "HEADER_BYTES",
+    "MAGIC",
     "UNIT_BYTES",
     "Found",
     "blank",

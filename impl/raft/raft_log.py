@@ -16,6 +16,7 @@ Source: `DLedgerMmapFileStore`, `MmapFileList` of DLedger 0.2.3.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -40,7 +41,8 @@ class RaftLogDamaged(StoreError):
 class RaftLog:
     """The log in a directory, which is created if it is missing.
 
-    Places count entries from 0. After a failed write of a cut or a sync the log takes no more entries.
+    Places count entries from 0. `cuts` counts the cuts since the opening. After a failed write of a cut or a sync the
+    log takes no more entries.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class RaftLog:
         self._open_files: dict[str, OpenFile] = {}
         self._failure = ""
         self._end_position = 0
+        self.cuts = 0
         for path in (directory, self._data, self._index):
             if files.stat(path) is None:
                 files.make_directory(path)
@@ -90,6 +93,24 @@ class RaftLog:
     def position_at(self, place: int) -> int:
         """Return the position of an entry in all data files."""
         return self._positions[place]
+
+    def end_position_of(self, end: int) -> int:
+        """Return the position after the first `end` entries, without a blank after them."""
+        return self._positions[end - 1] + self._sizes[end - 1] if end else 0
+
+    def first_place_from(self, position: int) -> int:
+        """Return the place of the first entry that begins at a position or after it."""
+        return bisect_left(self._positions, position)
+
+    def next_position(self, body_bytes: int, end: int | None = None) -> int:
+        """Return the position of an entry that is appended at `end`.
+
+        None means the end of the log. An entry whose body has so many bytes begins another file if it does not fit.
+        """
+        end = self._end_position if end is None else end
+        rest = -end % self._data_file_bytes
+        is_full = rest and codec.HEADER_BYTES + body_bytes + codec.BLANK_BYTES_MIN > rest
+        return end + rest if is_full else end
 
     def body_at(self, place: int) -> bytes:
         """Return the body of an entry. Raises RaftLogDamaged if it has changed on the disk."""
@@ -123,7 +144,8 @@ class RaftLog:
             size = codec.HEADER_BYTES + len(each.body)
             if size + codec.BLANK_BYTES_MIN > self._data_file_bytes:
                 raise ValueError(f"an entry of {size} bytes does not fit into a file of {self._data_file_bytes}")
-            position = self._position_for(size)
+            position = self.next_position(len(each.body))
+            self._end_file_before(position)
             self._write(position, codec.entry(self.end, each.term, position, each.body))
             self._note(position, each.term, size)
 
@@ -145,6 +167,7 @@ class RaftLog:
         if end >= self.end:
             return
         self._require_usable()
+        self.cuts += 1
         with self._failing("cut"):
             self._cut_index(end)
             self._erase(self._positions[end], self._end_position)
@@ -180,14 +203,14 @@ class RaftLog:
         self._sizes.append(size)
         self._end_position = position + size
 
-    def _position_for(self, size: int) -> int:
-        """Return where the next entry goes. A file without room gets a blank."""
-        rest = -self._end_position % self._data_file_bytes
-        if rest and size + codec.BLANK_BYTES_MIN > rest:
-            if rest >= codec.BLANK_BYTES_MIN:
-                self._write(self._end_position, codec.blank(rest))  # the other bytes are zeros
-            return self._end_position + rest
-        return self._end_position
+    def _end_file_before(self, position: int) -> None:
+        """Write a blank if the next entry begins in another file.
+
+        The other bytes of the blank are zeros.
+        """
+        rest = position - self._end_position
+        if rest >= codec.BLANK_BYTES_MIN:
+            self._write(self._end_position, codec.blank(rest))
 
     def _place_of(self, position: int) -> tuple[str, int]:
         """Return the path of the file with a position, and the offset in it."""

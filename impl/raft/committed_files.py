@@ -1,0 +1,92 @@
+"""Show the committed part of a Raft log to a store: its data files, and its end.
+
+Source: `DLedgerCommitLog.getMaxOffset`, `getData`, `recover`.
+"""
+
+from typing import Any
+
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.durable_floor import Floor
+from tornpage.impl.log.loading import Finding, FoundLog
+from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import LogScan
+from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
+
+__all__ = ["CommittedFiles", "CommittedRecovery", "find_data_files"]
+
+
+class CommittedFiles(MappedFileQueue):
+    """The data files of a Raft log, mapped for reading.
+
+    All ends of this log are the end of what readers may see. `show` moves it. The Raft log writes the files.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self._visible_end = 0
+        super().__init__(*arguments, **settings)
+
+    @property
+    def max_offset(self) -> int:
+        """Physical offset after the last entry that readers may see."""
+        return self._visible_end
+
+    @property
+    def committed_where(self) -> int:
+        """The same as `max_offset`."""
+        return self._visible_end
+
+    @property
+    def readable_end(self) -> int:
+        """The same as `max_offset`."""
+        return self._visible_end
+
+    @property
+    def flushed_where(self) -> int:
+        """The same as `max_offset`, since readers see durable entries only."""
+        return self._visible_end
+
+    @flushed_where.setter
+    def flushed_where(self, offset: int) -> None:
+        """Ignore the offset: the Raft log is flushed by its own syncs."""
+
+    def adopt(self, path: str, *, writable: bool) -> None:
+        """Map a data file for reading. Raises OSError."""
+        self.mapped = [*self.mapped, self._maker.open(path, writable=False)]
+
+    def show(self, end: int) -> None:
+        """Let readers see everything up to a physical offset. Raises OSError."""
+        while end > (base := self.mapped[-1].end_offset if self.mapped else 0):
+            self.adopt(f"{self.directories.paths[0]}/{file_name(base)}", writable=False)
+        self._visible_end = end
+
+
+def find_data_files(
+    files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None = None
+) -> FoundLog:
+    """Return all data files. The Raft log has checked them."""
+    directory = directories.paths[0]
+    names = files.list_directory(directory) if files.stat(directory) is not None else []
+    return FoundLog(tuple(f"{directory}/{name}" for name in sorted(names)), (), ())
+
+
+class CommittedRecovery(Recovery):
+    """The recovery of a store on a Raft log, which has recovered its own files.
+
+    `end` is the physical offset up to which readers may see the log.
+    """
+
+    def __init__(self, files: Files, log: CommittedFiles, *, end: int, **settings: Any) -> None:
+        super().__init__(files, log, **settings)
+        self._committed = log
+        self._end = end
+
+    def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
+        """Keep the log as it is."""
+        scan = LogScan(self._end, len(self._log.mapped) - 1, None, {})
+        return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
+
+    def carry_out(self, plan: RecoveryPlan) -> None:
+        """Show the committed entries. Raises OSError."""
+        self._committed.show(plan.scan.end_offset)
