@@ -12,6 +12,8 @@ from tornpage.impl.log.log_directories import LogDirectories
 from tornpage.impl.log.log_files import file_name
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import LogScan
+from tornpage.impl.raft.member import RaftMember
+from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
 
 __all__ = ["CommittedFiles", "CommittedRecovery", "find_data_files"]
@@ -20,10 +22,13 @@ __all__ = ["CommittedFiles", "CommittedRecovery", "find_data_files"]
 class CommittedFiles(MappedFileQueue):
     """The data files of a Raft log, mapped for reading.
 
-    All ends of this log are the end of what readers may see. `show` moves it. The Raft log writes the files.
+    All ends of this log are the end of the entries that readers may see. `follow` moves it. `raft_log` writes the
+    files.
     """
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, member: RaftMember, raft_log: RaftLog, **settings: Any) -> None:
+        self.raft_log = raft_log
+        self._member = member
         self._visible_end = 0
         super().__init__(*arguments, **settings)
 
@@ -55,6 +60,10 @@ class CommittedFiles(MappedFileQueue):
         """Map a data file for reading. Raises OSError."""
         self.mapped = [*self.mapped, self._maker.open(path, writable=False)]
 
+    def follow(self) -> None:
+        """Let readers see what the member has committed, and has durable. Raises OSError."""
+        self.show(self.raft_log.end_position_of(self._member.visible))
+
     def show(self, end: int) -> None:
         """Let readers see everything up to a physical offset. Raises OSError."""
         while end > (base := self.mapped[-1].end_offset if self.mapped else 0):
@@ -72,21 +81,14 @@ def find_data_files(
 
 
 class CommittedRecovery(Recovery):
-    """The recovery of a store on a Raft log, which has recovered its own files.
-
-    `end` is the physical offset up to which readers may see the log.
-    """
-
-    def __init__(self, files: Files, log: CommittedFiles, *, end: int, **settings: Any) -> None:
-        super().__init__(files, log, **settings)
-        self._committed = log
-        self._end = end
+    """The recovery of a store on a Raft log, which has recovered its own files."""
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
-        """Keep the log as it is."""
-        scan = LogScan(self._end, len(self._log.mapped) - 1, None, {})
+        """Keep the log, and show the committed entries. Raises OSError."""
+        assert isinstance(self._log, CommittedFiles)
+        self._log.follow()
+        scan = LogScan(self._log.max_offset, len(self._log.mapped) - 1, None, {})
         return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
 
     def carry_out(self, plan: RecoveryPlan) -> None:
-        """Show the committed entries. Raises OSError."""
-        self._committed.show(plan.scan.end_offset)
+        """Change no file."""

@@ -170,11 +170,8 @@ class RaftStore:
         """Return the parts of a store on the Raft log. The store makes them while it opens."""
 
         def files_of(*arguments: Any, **settings: Any) -> CommittedFiles:
-            self._files = parts.of(CommittedFiles)(*arguments, **settings)
+            self._files = parts.of(CommittedFiles)(*arguments, member=self.member, raft_log=self._raft_log, **settings)
             return self._files
-
-        def recovery_of(*arguments: Any, **settings: Any) -> CommittedRecovery:
-            return parts.of(CommittedRecovery)(*arguments, end=self._visible_end, **settings)
 
         def reput_of(derived: Derived, *arguments: Any, **settings: Any) -> ReputMessages:
             self._derived = derived
@@ -194,7 +191,7 @@ class RaftStore:
             {
                 MappedFileQueue: files_of,
                 examine_log: find_data_files,
-                Recovery: recovery_of,
+                Recovery: parts.of(CommittedRecovery),
                 ReputMessages: reput_of,
                 CommitLog: commit_log_of,
                 PutAnswers: answers_of,
@@ -279,11 +276,6 @@ class RaftStore:
 
     # ---- after an event ------------------------------------------------------------------------------------------
 
-    @property
-    def _visible_end(self) -> int:
-        """The physical offset up to which readers may see the log."""
-        return self._raft_log.end_position_of(self.member.visible)
-
     def _event(self, call: Callable[[], list[Envelope]]) -> list[Envelope]:
         """Carry out an event of the member, then let the store follow it.
 
@@ -319,8 +311,8 @@ class RaftStore:
             queues = [(queue.key, queue.max_offset) for queue in self._derived.queues.all()]
             commit_log.rebuild_numbers(self._derived.reput_from_offset, queues)
         self._leading_term, self._cuts = leading_term, self._raft_log.cuts
-        self._files.show(self._visible_end)
-        decided += commit_log.puts.committed(self._visible_end)
+        self._files.follow()
+        decided += commit_log.puts.committed(self._files.readable_end)
         answered = member.take_answered()
         if answered:
             self._reput.drain()

@@ -1,7 +1,7 @@
 """Define the events of a Raft group: time-outs, messages, clients, syncs, crashes.
 
 Members are numbered from 0, and a number is taken modulo the number of members. An event of a member that is down does
-nothing, except `RestartMember`.
+nothing, except `RestartMember`. `SaveCommitEnd` and `TimeOutPuts` do nothing on a member without a store.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,9 @@ __all__ = [
     "Propose",
     "RaftOperation",
     "RestartMember",
+    "SaveCommitEnd",
     "SyncLog",
+    "TimeOutPuts",
     "Transfer",
 ]
 
@@ -122,8 +124,35 @@ class FailSyncOf:
     op: Literal["fail_sync_of"] = "fail_sync_of"
 
 
+@dataclass(frozen=True, slots=True)
+class SaveCommitEnd:
+    """Let a member with a store save the end of the entries that its readers may see."""
+
+    member: int = 0
+    op: Literal["save_commit_end"] = "save_commit_end"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOutPuts:
+    """Let so much time pass that all waiting puts of a member with a store are too late."""
+
+    member: int = 0
+    op: Literal["time_out_puts"] = "time_out_puts"
+
+
 RaftOperation = (
-    Elect | Beat | Propose | BeginRead | SyncLog | Transfer | Deliver | CrashMember | RestartMember | FailSyncOf
+    Elect
+    | Beat
+    | Propose
+    | BeginRead
+    | SyncLog
+    | Transfer
+    | Deliver
+    | CrashMember
+    | RestartMember
+    | FailSyncOf
+    | SaveCommitEnd
+    | TimeOutPuts
 )
 """An event of a group."""
 

@@ -1,13 +1,21 @@
 """Define bugs of Raft groups: votes, counts of a leader, appends, and files.
 
 Their ids are those of the list that the Raft log is tested with. L numbers are defects of DLedger 0.2.3
-(docs/replication/raft.md). LB10, LB11 and LB17 concern queues and index, which are not built on this log yet.
+(docs/replication/raft.md). LB10, LB11 and LB17 are bugs of the store on the log.
 """
 
+from collections.abc import Callable, Sequence
+
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_answers import PendingAnswer
+from tornpage.impl.raft.committed_files import CommittedFiles
 from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.messages import AppendEntries, Envelope, LeadNow, Message, RequestVote, VoteAnswer
+from tornpage.impl.raft.raft_commit_log import RaftCommitLog, RaftPutAnswers
 from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.model.raft.operations import RAFT_OPERATIONS, CrashMember, Deliver, RaftOperation
 from tornpage.properties.planted.record import PlantedBug
@@ -161,6 +169,49 @@ class _AloneWithoutSync(RaftMember):
             self.commit = self.log.end
 
 
+class _KeepsNumbersOfCutEntries(RaftCommitLog):
+    """Never lower the counter of a queue after a cut (L5)."""
+
+    def rebuild_numbers(self, dispatched_end: int, queue_ends: Sequence[tuple[QueueKey, int]]) -> None:
+        table = self._queue_offsets
+        before = [(key, table.next_offset(key)) for key in table.known()]
+        super().rebuild_numbers(dispatched_end, queue_ends)
+        for key, number in before:
+            table.learn_maximum(key, number)
+
+
+class _DispatchesUncommitted(ReputMessages):
+    """Give uncommitted entries to queues and index, which no cut reaches (L10)."""
+
+    def note_readable(self, _end_offset: int = 0) -> None:
+        if self.wake is not None:
+            self.wake()
+
+    def drain(self) -> None:
+        files = self._log
+        assert isinstance(files, CommittedFiles)
+        visible_end = files.readable_end
+        files.show(max(visible_end, files.raft_log.end_position_of(files.raft_log.end)))
+        super().drain()
+        files.show(visible_end)
+
+
+class _GivesNumberBackWhenLate(RaftPutAnswers):
+    """Give the number of a late put to the next put, although its entry may be committed."""
+
+    def settle(
+        self, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]
+    ) -> PutResult | PendingAnswer:
+        put, table = self._commit_log.appended(), self._commit_log._queue_offsets
+
+        def answered(answer: PutResult) -> None:
+            if answer.status is PutStatus.OUTCOME_UNKNOWN and put.key is not None:
+                table.advance(put.key, put.number)
+            on_answer(answer)
+
+        return super().settle(result, waits=waits, on_answer=answered)
+
+
 def _events(text: str) -> tuple[RaftOperation, ...]:
     """Return the events of a schedule.
 
@@ -186,12 +237,13 @@ def _bug(
     members: int = 3,
     batch_bytes: int = 1,
     contract: int = 15,
+    store: bool = False,
 ) -> PlantedBug:
     """Return a bug with its minimal reproducer.
 
     The reproducer judges the promises of the group, and no single step.
     """
-    settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises")
+    settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises", store=store)
     return PlantedBug(bug_id, sentence, contract, parts, raft=(settings, operations))
 
 
@@ -275,6 +327,27 @@ BUGS = (
         _events("elect 2, vote 2 1, vote_reply 1 2, append 2 1, sync_log 1, append_reply 1 2"),
     ),
     _bug(
+        "LB10",
+        "the number of a cut entry is not given again",
+        Parts({RaftCommitLog: _KeepsNumbersOfCutEntries}),
+        _events(
+            "elect 1, vote 1 0, vote_reply 0 1, propose 1, elect 0, propose 1, vote 0 2, vote_reply 2 0, append 0 1, "
+            "elect 1, vote 1 2, vote_reply 2 1, propose 1, append 1 0, sync_log 0, sync_log 1, sync_log 2, "
+            "append_reply 0 1"
+        ),
+        batch_bytes=_ALL,
+        contract=4,
+        store=True,
+    ),
+    _bug(
+        "LB11",
+        "queues and index have entries that are not committed, and are not cut with the log",
+        Parts({ReputMessages: _DispatchesUncommitted}),
+        _events("elect 1, vote 1 2, vote_reply 2 1, propose 1"),
+        contract=4,
+        store=True,
+    ),
+    _bug(
         "LB12",
         "a leader answers reads without a majority",
         Parts({RaftMember: _AnswersReadsAlone}),
@@ -319,5 +392,17 @@ BUGS = (
         _events("elect 0"),
         members=1,
         batch_bytes=_ALL,
+    ),
+    _bug(
+        "LB17",
+        "the number of a put that was too late is given again",
+        Parts({RaftPutAnswers: _GivesNumberBackWhenLate}),
+        _events(
+            "elect 0, vote 0 1, vote_reply 1 0, propose 0, time_out_puts 0, propose 0, propose 0, append 0 1, "
+            "sync_log 0, sync_log 1, append_reply 1 0"
+        ),
+        batch_bytes=_ALL,
+        contract=4,
+        store=True,
     ),
 )

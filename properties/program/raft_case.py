@@ -22,7 +22,10 @@ class RaftSettings:
 
     `bug` names a planted bug, or is empty. `batch_bytes` bounds the bodies of a message.
 
-    With `judged` "promises" the promises of the group and the recoveries are judged, but no step of a member.
+    With `store` each member has a message store on its log.
+
+    With `judged` "promises" the promises of the group, the recoveries and the stores are judged, but no step of a
+    member.
     """
 
     members: int = 3
@@ -30,6 +33,7 @@ class RaftSettings:
     data_file_bytes: int = 4096
     disk: Disk = "posix-strict"
     judged: Literal["all", "promises"] = "all"
+    store: bool = False
     bug: str = ""
 
 

@@ -76,6 +76,10 @@ def shrink_raft(
 
 
 def _simpler_settings(settings: RaftSettings) -> Iterator[RaftSettings]:
+    if settings.store:
+        yield replace(settings, store=False, data_file_bytes=RaftSettings().data_file_bytes)
+    if settings.data_file_bytes != RaftSettings().data_file_bytes:
+        yield replace(settings, data_file_bytes=RaftSettings().data_file_bytes)
     if settings.batch_bytes != RaftSettings().batch_bytes:
         yield replace(settings, batch_bytes=RaftSettings().batch_bytes)
     if settings.members > 3:

@@ -1,6 +1,6 @@
 """Run events of a Raft group on recorded disks, and judge every member.
 
-Contracts 15, 16 and 17 are judged.
+Contracts 15, 16 and 17 are judged. With stores the contracts of `properties.raft.stores` are judged as well.
 
 Each member of the store takes the same events as its model, and both have to agree. After a crash the term, the vote
 and the log that a member reads from its disk have to be legal. What they are is taken over, since a crash has many
@@ -10,9 +10,10 @@ legal outcomes. The promises of the group are judged over the states of all memb
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from tornpage.impl.errors import StoreError
+from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.member import RaftMember
@@ -30,7 +31,9 @@ from tornpage.model.raft.operations import (
     Propose,
     RaftOperation,
     RestartMember,
+    SaveCommitEnd,
     SyncLog,
+    TimeOutPuts,
     Transfer,
 )
 from tornpage.model.raft.promises import Seen
@@ -44,7 +47,16 @@ from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.raft_case import RaftSettings
-from tornpage.properties.raft.translation import body_of, entry_of, message_of, sent_of, state_of
+from tornpage.properties.raft.stores import PUT_TIMEOUT_MS, LabClock, MemberStore, StoreJudge
+from tornpage.properties.raft.translation import (
+    PLAIN_BODIES,
+    Bodies,
+    KnownBodies,
+    entry_of,
+    message_of,
+    sent_of,
+    state_of,
+)
 
 __all__ = ["Key", "RaftTrial"]
 
@@ -59,7 +71,7 @@ Key = tuple[int, int, str]
 
 @dataclass(slots=True)
 class _Node:
-    """One member: its disk, and the member if it runs.
+    """One member: its disk, and the member if it runs, with its store if it has one.
 
     `state` is the model's, `before` that before its last event.
     """
@@ -70,8 +82,14 @@ class _Node:
     before: Member = field(default_factory=Member)
     last_event: int = 0
     member: RaftMember | None = None
+    store: MemberStore | None = None
     reads: deque[int] = field(default_factory=deque)
     """How many entries were acknowledged when each waiting read began."""
+
+    @property
+    def events(self) -> Any:
+        """What takes the events of a member that runs: its store, or the member itself."""
+        return self.member if self.store is None else self.store
 
 
 class RaftTrial:
@@ -94,6 +112,10 @@ class RaftTrial:
         self._payloads = 0
         self._seen = Seen()
         self._last: tuple[int, Seen, list[Key]] = -1, Seen(), []
+        self._clock = LabClock()
+        self._known = KnownBodies()
+        self._bodies: Bodies = self._known if settings.store else PLAIN_BODIES
+        self._judge = StoreJudge()
         self.nodes = [_Node(number, RecordingFiles(EMPTY_DISK, tracker=tracker)) for number in range(settings.members)]
         for node in self.nodes:
             self._open(node)
@@ -104,6 +126,7 @@ class RaftTrial:
         """Carry out one event and judge every member."""
         place = len(self.performed)
         self.performed.append(operation)
+        self._clock.now_ms += 1
         self.hit[operation.op] += 1
         match operation:
             case CrashMember(number):
@@ -130,33 +153,54 @@ class RaftTrial:
 
     def _let(self, node: _Node, operation: RaftOperation) -> None:
         """Let a member take an event that is no message."""
-        member, place, state = node.member, self._place(node), node.state
-        assert member is not None
+        place, state, events = self._place(node), node.state, node.events
         match operation:
             case Elect():
-                self._both(node, model.elect(place, state), member.election_timeout)
+                self._both(node, model.elect(place, state), events.election_timeout)
             case Beat():
-                self._both(node, model.beat(place, state), member.heartbeat)
+                self._both(node, model.beat(place, state), events.heartbeat)
             case SyncLog():
-                self._both(node, model.synced(place, state), member.sync)
+                self._both(node, model.synced(place, state), events.sync)
             case Propose():
                 self._payloads += 1
-                body = body_of(self._payloads)
-                self._both(node, model.propose(place, state, self._payloads), lambda: member.propose([body]))
+                payload = self._payloads
+                self._both(node, model.propose(place, state, payload), lambda: self._put(node, payload))
             case BeginRead():
                 if state.role == "leader":
                     node.reads.append(len(self._seen.committed))
-                self._both(node, model.read(place, state), member.read)
+                self._both(node, model.read(place, state), events.begin_read if node.store else events.read)
             case Transfer(_, to):
                 receiver = to % len(self.nodes)
-                self._both(node, model.transfer(place, state, receiver), lambda: member.transfer(receiver))
+                self._both(node, model.transfer(place, state, receiver), lambda: events.transfer(receiver))
+            case SaveCommitEnd():
+                if node.store is not None:
+                    self._both(node, model.Result(state), node.store.save_commit_end)
+            case TimeOutPuts():
+                if node.store is not None:
+                    self._clock.now_ms += PUT_TIMEOUT_MS
+                    self._both(node, model.Result(state), list)
+
+    def _put(self, node: _Node, payload: int) -> list[Envelope] | None:
+        """Let a client put an entry, or a message to the store of a member."""
+        member, store = node.member, node.store
+        assert member is not None
+        if store is None:
+            return member.propose([self._bodies.body_of(payload)])
+        sent, answer, body = store.put(payload)
+        if body:
+            self._known.learn(payload, body)
+            if self.settings.judged == "all":
+                self._judge.judge_number(node.state.log, payload, body)
+        elif answer is None or answer.status is not PutStatus.NOT_LEADER:
+            raise GuaranteeBroken(8, f"a put that was not appended is answered {answer}")
+        return sent
 
     def _deliver(self, source: int, node: _Node, kind: str, back: int) -> None:
         key = source, node.number, kind
         sent = self.messages.get(key)
         if not sent or node.member is None:
             return
-        member, message = node.member, sent[-1 - back % len(sent)]
+        events, message = node.events, sent[-1 - back % len(sent)]
         if back % len(sent) == 0:
             if key not in self.fresh:
                 self.hit["delivered twice"] += 1
@@ -164,7 +208,7 @@ class RaftTrial:
         else:
             self.hit["delivered late"] += 1
         expected = model.receive(self._place(node), node.state, source, message)
-        self._both(node, expected, lambda: member.receive(source, message_of(message)))
+        self._both(node, expected, lambda: events.receive(source, message_of(message, self._bodies)))
 
     def _both(self, node: _Node, expected: model.Result, call: Callable[[], list[Envelope] | None]) -> None:
         """Carry out an event on the member and compare it with what the model expects."""
@@ -173,19 +217,24 @@ class RaftTrial:
         node.before, node.last_event = node.state, len(node.files.events)
         self._last = node.number, self._seen, []
         try:
-            sent = sent_of(call() or [])
+            sent = sent_of(call() or [], self._bodies)
+            if node.store is not None:
+                node.store.step_services()
+        except GuaranteeBroken:
+            raise
         except OSError:
             node.state = expected.member
             self._stop(node)
             return
         except Exception as error:
             raise GuaranteeBroken(8, f"a member raises {type(error).__name__}: {error}") from error
-        answered = tuple(member.take_answered())
+        answered = tuple(node.events.take_answered())
         after = state_of(member, self._log_of(member))
         before, node.state = node.state, after
         self._judge_messages(node, sent)
         self._look(node, before)
         self._judge_reads(node, answered)
+        self._judge_store(node)
         if self.settings.judged == "all" and (after, sent, answered) != tuple(expected):
             raise GuaranteeBroken(15, _difference(node.number, expected, after, sent, answered))
         if expected.member.role == "leader" and before.role != "leader":
@@ -199,7 +248,7 @@ class RaftTrial:
     def _log_of(self, member: RaftMember) -> tuple[Entry, ...]:
         log = cast(RaftLog, member.log)
         try:
-            return tuple(map(entry_of, log.entries(0, 1 << 40)))
+            return tuple(entry_of(each, self._bodies) for each in log.entries(0, 1 << 40))
         except (OSError, StoreError) as error:
             raise GuaranteeBroken(3, f"the log of an open member cannot be read: {error}") from error
 
@@ -210,7 +259,7 @@ class RaftTrial:
         node.files = RecordingFiles(
             node.files.base, tracker=self._tracker, journal=(*node.files.journal, ProcessKilled())
         )
-        node.member = None
+        node.member = node.store = None
         node.reads.clear()
 
     # ---- judges --------------------------------------------------------------------------------------------------
@@ -242,6 +291,19 @@ class RaftTrial:
             for sentence in promises.read_is_fresh(node.reads.popleft() if node.reads else 0, end):
                 raise GuaranteeBroken(17, sentence)
 
+    def _judge_store(self, node: _Node, *, is_whole: bool = False) -> None:
+        store = node.store
+        if store is None:
+            return
+        try:
+            for answer in self._judge.judge_answers(store, node.state, self._clock()):
+                self.hit[f"put {answer}"] += 1
+            self._judge.look(store, node.state, is_whole=is_whole)
+        except GuaranteeBroken:
+            raise
+        except Exception as error:
+            raise GuaranteeBroken(8, f"a read of a store raises {type(error).__name__}: {error}") from error
+
     # ---- crashes -------------------------------------------------------------------------------------------------
 
     def _crash(self, node: _Node, crash: CrashMember) -> CrashMember:
@@ -258,7 +320,7 @@ class RaftTrial:
             self.hit["inside an event"] += 1
         else:
             node.before = node.state
-        node.member = None
+        node.member = node.store = None
         node.reads.clear()
         self._last = -1, self._seen, []
         self.hit["kill" if crash.kill else "power"] += 1
@@ -304,6 +366,8 @@ class RaftTrial:
     def _open(self, node: _Node) -> RaftMember:
         node.last_event = len(node.files.events)
         try:
+            if self.settings.store:
+                return self._open_store(node)
             if node.files.stat(_DIRECTORY) is None:
                 node.files.make_directory(_DIRECTORY)
                 node.files.sync_directory("/")
@@ -321,6 +385,20 @@ class RaftTrial:
         )
         return node.member
 
+    def _open_store(self, node: _Node) -> RaftMember:
+        """Open the store of a member. Its Raft log lies in a folder of the directory."""
+        node.store = MemberStore(
+            node.number,
+            self.settings,
+            _DIRECTORY,
+            files=node.files,
+            parts=self._parts,
+            clock=self._clock,
+            index_file_bytes=_INDEX_FILE_BYTES,
+        )
+        node.member = node.store.raft.member
+        return node.member
+
     def _restart(self, node: _Node) -> None:
         old, before = node.state, node.before
         member = self._open(node)
@@ -331,6 +409,9 @@ class RaftTrial:
         node.state = node.before = found
         self._last = -1, self._seen, []
         self._look(node, found._replace(), is_up=False)
+        if node.store is not None:
+            node.store.step_services()
+        self._judge_store(node)
 
     # ---- the end of a run ----------------------------------------------------------------------------------------
 
@@ -356,6 +437,8 @@ class RaftTrial:
             if leader is not None and turn == 2 * len(self.nodes):
                 self.run(Propose(leader.number))
             elif leader is not None and turn > 2 * len(self.nodes) and self._is_settled(leader.state):
+                for node in self.nodes:
+                    self._judge_store(node, is_whole=True)
                 return
         raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")
 
@@ -397,6 +480,10 @@ def _require_legal(number: int, before: Member, after: Member, found: Member) ->
             f"member {number} restarts with another term or vote",
             expected=str(sorted(map(str, between))),
             found=str(hard),
+        )
+    if found.commit > max(before.visible, after.visible):
+        raise GuaranteeBroken(
+            15, f"member {number} restarts with a commit end of {found.commit}, above the visible one"
         )
     common = next(
         (at for at, (one, other) in enumerate(zip(before.log, after.log, strict=False)) if one != other),

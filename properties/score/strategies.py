@@ -24,6 +24,7 @@ from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, SHORT_TURNS, TURN_EXAMPLES_MAX, check
 from tornpage.properties.explore.raft.campaign import draw_run as draw_raft_run
+from tornpage.properties.planted import RAFT_REPRODUCERS
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.group_case import GroupSettings
@@ -236,15 +237,20 @@ class ConsumerGroups:
 
 @dataclass(frozen=True, slots=True)
 class RaftGroups:
-    """Run drawn Raft groups, of one, three and five members in turn (`tornpage explore raft`)."""
+    """Run drawn Raft groups, of one, three and five members in turn (`tornpage explore raft`).
+
+    All members have stores if only a store can show the bug.
+    """
 
     counts = "states"
     is_seeded = True
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        states = 0
+        states, known = 0, RAFT_REPRODUCERS.get(settings.bug)
+        store = known is not None and known.settings.store
         for number in count():
-            group = RaftSettings(members=(3, 5, 1)[number % 3], disk=settings.disk, bug=settings.bug)
+            members = (3, 5, 1)[number % 3]
+            group = RaftSettings(members=members, disk=settings.disk, bug=settings.bug, store=store)
             run = draw_raft_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states
             yield states, None if run.failure is None else StepsDetection(run.failure)

@@ -468,6 +468,7 @@ def _consumers(context: click.Context, /, **asked: Any) -> None:
     show_default=True,
     help="Compare each step of a member with the model as well, or judge only the promises of the group.",
 )
+@click.option("--store", "has_store", is_flag=True, help="Give all members of drawn runs a store, not those of some.")
 @_states_option
 @_seconds_option
 @click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
@@ -486,9 +487,12 @@ def _raft(context: click.Context, /, **asked: Any) -> None:
     \b
     tornpage explore raft --seconds 60
     tornpage explore raft --members 5 --states 20000 --workers 2 --json
+    tornpage explore raft --store --seconds 60    (puts and reads of stores)
     tornpage explore raft --all-of 2,0,1          (2 elections, 0 proposals, 1 crash)
     tornpage explore raft --bug LB01              (must be broken)
     """
+    if asked["has_store"] and asked["bound"]:
+        refuse("--store goes with drawn runs; a search has logs in memory")
     _carry_out(exploring.explore_raft, context, **asked)
 
 

@@ -73,6 +73,7 @@ class Request:
     length: int = 0
     bound: tuple[int, ...] | None = None
     judged: Literal["all", "promises"] = "all"
+    has_store: bool = False
     role: str = "SYNC_MASTER"
     writer: "Writer | None" = None
     peer_mode: "Mode | None" = None

@@ -1,8 +1,8 @@
 """Run a campaign on Raft groups: drawn runs on recorded disks, and a canary.
 
-A run is a part of the campaign (properties/campaign/engine.py). A state is a member that was restarted after a crash,
-or the end of a run with a healed group. A campaign without findings must have caught a planted bug, and must have met
-every kind of event and effect in `REQUIRED`. Otherwise it is vacuous.
+A run is a part of the campaign (properties/campaign/engine.py). The members of some runs have stores. A state is a
+member that was restarted after a crash, or the end of a run with a healed group. A campaign without findings must have
+caught a planted bug, and must have met every kind of event and effect in `REQUIRED`. Otherwise it is vacuous.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ CANARY = "LB06"
 REQUIRED = (
     "elect", "leader elected", "propose", "commit raised", "log cut", "deliver", "delivered twice", "delivered late",
     "crash_member", "kill", "power", "inside an event", "writes lost", "entries lost", "restart_member", "transfer",
-    "read answered", "stopped by a failed call",
+    "read answered", "stopped by a failed call", "put ok", "put unknown", "save_commit_end", "time_out_puts",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 _OPERATIONS_MIN = 20

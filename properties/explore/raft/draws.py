@@ -17,7 +17,9 @@ from tornpage.model.raft.operations import (
     Propose,
     RaftOperation,
     RestartMember,
+    SaveCommitEnd,
     SyncLog,
+    TimeOutPuts,
     Transfer,
 )
 from tornpage.properties.program.raft_case import RaftSettings
@@ -27,21 +29,26 @@ __all__ = ["OPERATIONS_MAX", "draw_event", "draw_settings"]
 
 OPERATIONS_MAX = 120
 _UNLIMITED_BYTES = 1 << 30
+_SHARE_OF_STORES = 0.3
 _WEIGHTS = {
     "deliver": 46, "sync": 14, "propose": 9, "beat": 6, "elect": 4, "again": 5, "late": 3, "read": 3, "transfer": 2,
     "crash": 4, "restart": 6, "fail": 1,
 }  # fmt: skip
+_WEIGHTS_WITH_STORES = _WEIGHTS | {"propose": 14, "save": 2, "late put": 2}
 
 
 def draw_settings(settings: RaftSettings, rng: Random) -> RaftSettings:
-    """Draw how many entries a message carries: one, or all."""
+    """Draw how many entries a message carries, and whether the members have stores."""
     batch = rng.choice((1, 1, _UNLIMITED_BYTES))
-    return replace(settings, batch_bytes=batch)
+    if not settings.store and rng.random() >= _SHARE_OF_STORES:
+        return replace(settings, batch_bytes=batch)
+    return replace(settings, batch_bytes=batch, store=True, data_file_bytes=rng.choice((1024, 4096)))
 
 
 def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOperation:
     """Draw the next event. No message passes between the members `cut_off` and the others."""
-    (kind,) = rng.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()))
+    weights = _WEIGHTS_WITH_STORES if trial.settings.store else _WEIGHTS
+    (kind,) = rng.choices(list(weights), weights=list(weights.values()))
     number = rng.randrange(trial.settings.members)
     leaders = [node.number for node in trial.nodes if node.state.role == "leader" and node.member is not None]
     match kind:
@@ -69,6 +76,10 @@ def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOp
             return RestartMember(rng.choice(down)) if down else SyncLog(number)
         case "fail":
             return FailSyncOf(number)
+        case "save":
+            return SaveCommitEnd(number)
+        case "late put":
+            return TimeOutPuts(rng.choice(leaders) if leaders else number)
     return SyncLog(number)
 
 

@@ -21,7 +21,7 @@ from tornpage.model.raft.promises import Seen
 from tornpage.model.raft.state import Entry, Member, Message
 from tornpage.properties.raft.memory import MemoryHardState, MemoryLog
 from tornpage.properties.raft.translation import (
-    body_of,
+    PLAIN_BODIES,
     entry_of,
     give_state,
     message_of,
@@ -162,7 +162,7 @@ class Stepper:
             case "beat":
                 expected, out = model.beat(place, before), member.heartbeat()
             case "propose":
-                expected, out = model.propose(place, before, payload), member.propose([body_of(payload)])
+                expected, out = model.propose(place, before, payload), member.propose([PLAIN_BODIES.body_of(payload)])
             case "sync":
                 expected, out = model.synced(place, before), member.sync()
             case "transfer":
@@ -195,7 +195,7 @@ def _less(left: Bound, name: str, _: int) -> Bound:
 
 @lru_cache(maxsize=1 << 14)
 def _rows(log: tuple[Entry, ...]) -> tuple[Carried, ...]:
-    return tuple(Carried(entry.term, body_of(entry.payload)) for entry in log)
+    return tuple(Carried(entry.term, PLAIN_BODIES.body_of(entry.payload)) for entry in log)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["explore_raft", "promote_raft_case", "replay_raft_case", "search_raft", "shrink_raft_case"]
 
-_EFFECTS = ("leader elected", "commit raised", "log cut", "writes lost", "entries lost", "read answered")
+_EFFECTS = (
+    "leader elected",
+    "commit raised",
+    "log cut",
+    "writes lost",
+    "entries lost",
+    "read answered",
+    "put ok",
+    "put unknown",
+)
 _HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _CHECKED_MEMBERS = 3
 
@@ -33,7 +42,13 @@ def explore_raft(request: Request) -> tuple[Outcome, str]:
     from tornpage.properties.explore.raft.campaign import explore_raft as explore
     from tornpage.properties.program.raft_case import RaftSettings
 
-    settings = RaftSettings(members=request.members, disk=request.disk, judged=request.judged, bug=request.bug)
+    settings = RaftSettings(
+        members=request.members,
+        disk=request.disk,
+        judged=request.judged,
+        bug=request.bug,
+        store=request.has_store,
+    )
     plan = RaftPlan(settings, request.seed, request.states, request.time_limit_s, request.workers or 1)
     again = _command_of(plan)
     say(again)
@@ -48,10 +63,11 @@ def _command_of(plan: RaftPlan) -> str:
     settings = plan.settings
     limits = [f" --{name} {value:g}" for name in ("states", "seconds") if (value := getattr(plan, name)) is not None]
     judged = "" if settings.judged == "all" else f" --judged {settings.judged}"
+    store = " --store" if settings.store else ""
     planted = f" --bug {settings.bug}" if settings.bug else ""
     return (
         f"tornpage explore raft --members {settings.members}{''.join(limits)} --seed {plan.seed} --disk {settings.disk}"
-        f" --workers {plan.workers}{judged}{planted}"
+        f" --workers {plan.workers}{judged}{store}{planted}"
     )
 
 
