@@ -36,15 +36,24 @@ Send = Callable[[Sequence[Envelope]], object]
 class RaftCommitLog(CommitLog):
     """The commit log of a store on a Raft log. Its put lock is the lock of the member.
 
-    `send` gets the messages of each put, after the lock is released.
+    `send` gets the messages of each put, after the lock is released. `fail` is called if the member cannot continue.
     """
 
-    def __init__(self, *arguments: Any, member: RaftMember, raft_log: RaftLog, send: Send, **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        member: RaftMember,
+        raft_log: RaftLog,
+        send: Send,
+        fail: Callable[[BaseException], object],
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.puts = AppendedPuts()
         self._member = member
         self._raft_log = raft_log
         self._send = send
+        self._fail = fail
         self._sent: list[Envelope] = []
         self._own = threading.local()
 
@@ -101,8 +110,9 @@ class RaftCommitLog(CommitLog):
         number = self._queue_offsets.next_offset(key) if counts else 0
         offset = self._raft_log.next_position(size_bytes) + HEADER_BYTES
         codec.place_record(record, number, offset, store_timestamp, self._trailer)
-        if not self._propose([record], key if counts else None, number):
-            return PutResult(PutStatus.NOT_LEADER)
+        refusal = self._propose([record], key if counts else None, number)
+        if refusal is not None:
+            return PutResult(refusal)
         self._note_appended(message.topic, 1, size_bytes, store_timestamp)
         host = message.store_host or self._store_host
         return PutResult(PutStatus.PUT_OK, offset, size_bytes, number, store_timestamp, 1, host)
@@ -119,8 +129,9 @@ class RaftCommitLog(CommitLog):
             offsets.append(position + HEADER_BYTES)
             position += HEADER_BYTES + size_bytes
             codec.place_record(record, number + at, offsets[-1], store_timestamp, self._trailer)
-        if not self._propose(records, key, number):
-            return PutResult(PutStatus.NOT_LEADER)
+        refusal = self._propose(records, key, number)
+        if refusal is not None:
+            return PutResult(refusal)
         self._note_appended(batch.topic, len(records), len(encoded.data), store_timestamp)
         host, first = batch.store_host or self._store_host, offsets[0]
         ends = (*(offset - first for offset in offsets[1:]), offsets[-1] - first + len(records[-1]))
@@ -129,18 +140,29 @@ class RaftCommitLog(CommitLog):
     def _fits(self, size_bytes: int) -> bool:
         return HEADER_BYTES + size_bytes + BLANK_BYTES_MIN <= self.log.file_bytes
 
-    def _propose(self, records: Sequence[bytearray], key: QueueKey | None, number: int) -> bool:
-        """Append records as entries, and reserve their numbers; return False if not leader."""
-        sent = self._member.propose([bytes(record) for record in records])
+    def _propose(self, records: Sequence[bytearray], key: QueueKey | None, number: int) -> PutStatus | None:
+        """Append records as entries, and reserve their numbers; return the refusal, or None.
+
+        A write may fail after some entries of a batch. The member takes no more events then. Raises OSError if the
+        write of the first entry fails; then nothing has changed.
+        """
+        begin = self._raft_log.end
+        try:
+            sent = self._member.propose([bytes(record) for record in records])
+        except OSError as error:
+            if self._raft_log.end == begin:
+                raise
+            self._fail(error)
+            return PutStatus.OUTCOME_UNKNOWN
         if sent is None:
-            return False
+            return PutStatus.NOT_LEADER
         self._sent += sent
         if key is not None:
             self._queue_offsets.advance(key, number + len(records))
         put = AppendedPut(self._raft_log.end_position_of(self._raft_log.end), key, number)
         self.puts.add(put)
         self._own.put = put
-        return True
+        return None
 
     def _note_appended(self, topic: str, count: int, size_bytes: int, store_timestamp: int) -> None:
         self._last_store_timestamp = store_timestamp

@@ -83,7 +83,7 @@ class RaftStore:
     `store` has the puts and the reads, `member` the role and the term. All events take the lock of the member, which is
     the put lock of the store.
 
-    After an OSError of an event the member is not usable: close it and open it again.
+    After an exception of an event the member is not usable: close it and open it again.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class RaftStore:
 
         def commit_log_of(*arguments: Any, **settings: Any) -> RaftCommitLog:
             self._commit_log = parts.of(RaftCommitLog)(
-                *arguments, member=self.member, raft_log=self._raft_log, send=self._send, **settings
+                *arguments, member=self.member, raft_log=self._raft_log, send=self._send, fail=self._fail, **settings
             )
             return self._commit_log
 
@@ -290,14 +290,18 @@ class RaftStore:
                 try:
                     sent = call()
                     decided, reads = self._follow()
-                except (OSError, StoreError) as error:
-                    self._failure = f"{error}"
-                    self.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
+                except BaseException as error:
+                    self._fail(error)
                     decided, reads = self._give_up()
                     raise
         finally:
             _tell(decided, reads)
         return sent
+
+    def _fail(self, error: BaseException) -> None:
+        """Take no more events and no more puts."""
+        self._failure = f"{type(error).__name__}: {error}"
+        self.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
 
     def _follow(self) -> "tuple[Decided, _AnsweredReads]":
         """Let puts, counters and reads follow the member; return the answers to give."""

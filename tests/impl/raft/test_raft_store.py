@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig, StoreInUse
+from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember, GetStatus, Message, MessageBatch, PutResult, PutStatus
 from tornpage.impl.parts import Parts
@@ -293,6 +296,35 @@ def test_a_failed_sync_stops_the_member(group: Group) -> None:
         leader.heartbeat()
 
 
+def test_a_failed_write_of_a_record_costs_the_put_only(group: Group) -> None:
+    leader = group.elect(0)
+    put(leader, "a")
+    group.settle()
+    group.files[0].failing_writes = 1
+    assert put(leader, "b").result(0).status is PutStatus.UNKNOWN_ERROR
+    answer = put(leader, "c")
+    group.settle()
+    assert (answer.result(0).status, answer.result(0).queue_offset) == (PutStatus.PUT_OK, 1)
+
+
+def test_a_failed_write_inside_a_batch_stops_the_member(group: Group) -> None:
+    leader = group.elect(0)
+    for number in range(3):
+        put(leader, f"{number}")
+    group.settle()
+    group.files[0].failing_allocations = 1  # of the second data file
+    batch = MessageBatch("T", encode_batch_body([BatchMember(b"m")] * 14), queue_id=0)
+    assert leader.store.put_async(batch).result(0).status is PutStatus.OUTCOME_UNKNOWN
+    assert put(leader, "late").result(0).status is PutStatus.SERVICE_NOT_AVAILABLE
+    group.reopen(0)
+    leader = group.elect(0)
+    kept = len(bodies(leader)) - 3
+    assert 0 < kept < 14
+    answer = put(leader, "next")
+    group.settle()
+    assert answer.result(0).queue_offset == 3 + kept
+
+
 def test_closing_answers_waiting_puts(group: Group) -> None:
     leader = group.elect(0)
     answer = put(leader, "a")
@@ -309,6 +341,37 @@ def test_delayed_messages_and_deletions_of_topics_are_refused(group: Group) -> N
         leader.store.clean_unused_topics(())
     with pytest.raises(NotReplicated):
         leader.store.clean_expired_consume_queues()
+
+
+def test_threads_put_while_another_one_syncs(tmp_path: Path) -> None:
+    member = RaftStore.open(
+        str(tmp_path / "member"),
+        replace(CONFIG, mapped_file_size_commit_log=1 << 16),
+        Membership(0, 1, index_file_bytes=4096),
+        files=OsFiles(),
+        clock=lambda: 1_700_000_000_000,
+        send=lambda sent: None,
+    )
+    member.election_timeout()
+    member.sync()
+    results: list[PutResult] = []
+
+    def put_some(name: int) -> None:
+        answers = [member.store.put_async(message(f"{name}-{number}", number % 2)) for number in range(40)]
+        results.extend(answer.result(20) for answer in answers)
+
+    threads = [Thread(target=put_some, args=(name,)) for name in range(3)]
+    for each in threads:
+        each.start()
+    while any(each.is_alive() for each in threads):
+        member.sync()
+    assert {each.status for each in results} == {PutStatus.PUT_OK}
+    begun = member.begin_read()
+    assert begun is not None
+    assert begun[0].result(20) == 121
+    assert sorted(each.queue_offset for each in results) == sorted([*range(60), *range(60)])
+    assert member.store.max_offset_in_queue("T", 0) == member.store.max_offset_in_queue("T", 1) == 60
+    member.close()
 
 
 def test_a_directory_is_opened_once(group: Group) -> None:
