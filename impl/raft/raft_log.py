@@ -155,7 +155,8 @@ class RaftLog:
             return
         self._require_usable()
         with self._failing("sync"):
-            for path in self._data_files(self._positions[self._synced], self._end_position):
+            durable_end = self.end_position_of(self._synced)  # a blank after it is not durable yet
+            for path in self._data_files(durable_end, self._end_position):
                 with self._opened(path) as file:
                     self._files.sync(file)
             self._files.sync_directory(self._data)

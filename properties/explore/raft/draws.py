@@ -38,11 +38,13 @@ _WEIGHTS_WITH_STORES = _WEIGHTS | {"propose": 14, "save": 2, "late put": 2}
 
 
 def draw_settings(settings: RaftSettings, rng: Random) -> RaftSettings:
-    """Draw how many entries a message carries, and whether the members have stores."""
-    batch = rng.choice((1, 1, _UNLIMITED_BYTES))
-    if not settings.store and rng.random() >= _SHARE_OF_STORES:
-        return replace(settings, batch_bytes=batch)
-    return replace(settings, batch_bytes=batch, store=True, data_file_bytes=rng.choice((1024, 4096)))
+    """Draw the entries of a message, the size of data files, and whether members have stores.
+
+    A message carries one entry, or all.
+    """
+    batch, file_bytes = rng.choice((1, 1, _UNLIMITED_BYTES)), rng.choice((1024, 4096))
+    store = settings.store or rng.random() < _SHARE_OF_STORES
+    return replace(settings, batch_bytes=batch, data_file_bytes=file_bytes, store=store)
 
 
 def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOperation:
