@@ -164,15 +164,18 @@ class RaftLog:
             self._write_units(first)
 
     def cut(self, end: int) -> None:
-        """Remove all entries from `end` on, durably. Raises OSError."""
+        """Remove all entries from `end` on, and a blank before them, durably. Raises OSError.
+
+        An entry has the same position at all members, since it depends on the sizes of the entries before it only.
+        """
         if end >= self.end:
             return
         self._require_usable()
         self.cuts += 1
         with self._failing("cut"):
             self._cut_index(end)
-            self._erase(self._positions[end], self._end_position)
-        self._end_position = self._positions[end]
+            self._erase(self.end_position_of(end), self._end_position)
+        self._end_position = self.end_position_of(end)
         for row in (self._positions, self._terms, self._sizes):
             del row[end:]
         self._synced = min(self._synced, end)

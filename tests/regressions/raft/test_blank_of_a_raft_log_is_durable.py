@@ -1,8 +1,8 @@
 """An entry that begins a data file survives a power loss once it is durable.
 
-Symptom: a member restarts with fewer entries than it had confirmed (contract 15), so that a committed entry is lost after
-power losses of a majority.
-Cause: a sync began with the file of the first entry that was not durable. The blank that ends the file before it was not
+Symptom: a member restarts with fewer entries than it had confirmed (contract 15). A committed entry is lost after power
+losses of a majority.
+Cause: a sync began with the file of the first entry that was not durable. The blank in the file before it was not
 synced. Without the blank, the opening of the log ends there.
 Fix: a sync begins at the end of the durable entries (impl/raft/raft_log.py, `RaftLog.sync`).
 Found by: `tornpage explore raft` with stores and data files of 1,024 bytes. Shrunk to 12 events.
