@@ -74,10 +74,14 @@ class CommittedFiles(MappedFileQueue):
 def find_data_files(
     files: Files, directories: LogDirectories, *, file_bytes: int, floor: Floor | None = None
 ) -> FoundLog:
-    """Return all data files. The Raft log has checked them."""
-    directory = directories.paths[0]
-    names = files.list_directory(directory) if files.stat(directory) is not None else []
-    return FoundLog(tuple(f"{directory}/{name}" for name in sorted(names)), (), ())
+    """Return the data files from the begin of the log up to the first missing one.
+
+    The Raft log has checked them. A crash may have lost the name of a file and kept a later file without an entry.
+    """
+    paths: list[str] = []
+    while files.stat(path := f"{directories.paths[0]}/{file_name(len(paths) * file_bytes)}") is not None:
+        paths.append(path)
+    return FoundLog(tuple(paths), (), ())
 
 
 class CommittedRecovery(Recovery):

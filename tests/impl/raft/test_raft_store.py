@@ -264,6 +264,20 @@ def test_a_member_without_its_checkpoint_shows_nothing_before_a_leader_confirms(
     assert bodies(again) == [b"a"]
 
 
+def test_a_data_file_whose_predecessor_was_lost_is_no_part_of_the_log(group: Group) -> None:
+    group.stores[0].close()
+    data = "/member/dledger-n0/data"
+    file = group.files[0].create(f"{data}/{FILE_BYTES:020d}")
+    group.files[0].allocate(file, FILE_BYTES)
+    group.files[0].close(file)
+    member = group.stores[0] = group.open(0)
+    assert member.store.min_offset == 0
+    leader = group.elect(0)
+    put(leader, "a")
+    group.settle()
+    assert bodies(leader) == [b"a"]
+
+
 def test_a_batch_is_committed_message_by_message(group: Group) -> None:
     leader = group.elect(0)
     put(leader, "a")
