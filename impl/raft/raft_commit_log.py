@@ -1,11 +1,11 @@
 """Put messages into a Raft log: one entry for each record, answered once it is committed.
 
 1. A record is the body of an entry. Its physical offset is the position of the entry and 48 bytes.
-2. Queue offsets are reserved when an entry is appended to the log of a leader. They are given back with the entry: the
-   counters are rebuilt from queues and log at each election and after each cut (L5).
+2. Queue offsets are reserved when an entry is appended to the log of a leader. The counters are rebuilt from queues and
+   log at each election and after each cut, so that the numbers of cut entries are given again (L5).
 3. A put is answered PUT_OK once its entry is committed and durable here. A put whose leader loses its role before, or
-   whose time is over, is answered OUTCOME_UNKNOWN: its entry may still be committed. DLedger answers such a put with
-   UNKNOWN_ERROR or OS_PAGECACHE_BUSY, which a producer takes for a refusal (L4, L17).
+   whose time is over, is answered OUTCOME_UNKNOWN, since its entry may still be committed. DLedger answers such a put
+   with UNKNOWN_ERROR or OS_PAGECACHE_BUSY, which a producer takes for a refusal (L4, L17).
 4. A batch is several entries. A crash may leave the first ones.
 
 Source: `DLedgerCommitLog.asyncPutMessage`, `DLedgerEntryPusher.waitAck`.
