@@ -1,7 +1,5 @@
-"""The frames of the protocol "tornpage", as bytes.
+"""The frames of the protocol "tornpage"; framing.py has their headers and checksums.
 
-    frame     0 kind (u8)   1 zero (3)   4 size of the body (u32)   8 CRC-32 of the first 8 bytes (u32)
-              12 CRC-32 of the body (u32)   16 body
     HELLO     slave to master: a greeting
     WELCOME   master to slave: action (u8), zero (7), position (i64), a greeting
     DATA      master to slave: offset (i64), bytes of the log
@@ -11,19 +9,14 @@
     greeting  version (u16), has a log (u8), zero (u8), count of generations (u32), node (16), file size (i64),
               begin, end and flushed offset of the log (3 x i64), generations: number (i64), start (i64), token (16)
 
-Integers are big-endian. The size has a checksum of its own: a reader that believed a changed size would wait for bytes
-that never come. A frame with another checksum, an unknown kind or a body that is too long ends the link before
-any effect. RocketMQ accepts any size, negative ones too (R15 and R16), and its protocol has no checksum.
+Integers are big-endian. RocketMQ accepts any size, negative ones too (R15 and R16), and its protocol has no checksum.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
-from isal.isal_zlib import crc32
-
+from tornpage.impl.replication.framing import HEAD_BYTES, BadFrame, Frame, Framing, frame_of
 from tornpage.impl.replication.generations import ENTRIES_MAX, TOKEN_BYTES, Generation
 
 __all__ = [
@@ -49,9 +42,6 @@ __all__ = [
 ]
 
 VERSION = 1
-_HEAD = struct.Struct(">B3xIII")
-_CHECKED = struct.Struct(">B3xI")
-_CHECKSUMS = struct.Struct(">II")
 _GREETING = struct.Struct(f">HBxI{TOKEN_BYTES}sqqqq")
 _ENTRY = struct.Struct(f">qq{TOKEN_BYTES}s")
 _WELCOME = struct.Struct(">B7xq")
@@ -59,7 +49,7 @@ _OFFSET = struct.Struct(">q")
 _ACK = struct.Struct(">qq")
 _GREETING_BYTES_MAX = _WELCOME.size + _GREETING.size + ENTRIES_MAX * _ENTRY.size
 _SENTENCE_BYTES_MAX = 1024
-FRAME_BYTES_MAX = _HEAD.size + max(_GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
+FRAME_BYTES_MAX = HEAD_BYTES + max(_GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
 """Bytes of the longest frame without data."""
 
 
@@ -74,9 +64,6 @@ class Kind(IntEnum):
     REFUSAL = 6
 
 
-_KINDS = {int(kind): kind for kind in Kind}
-
-
 class Action(IntEnum):
     """What a master answers to a greeting.
 
@@ -87,17 +74,6 @@ class Action(IntEnum):
     START = 1
     CUT = 2
     GONE = 3
-
-
-class BadFrame(Exception):
-    """Bytes that are no frame of the protocol, or not one that may come now."""
-
-
-class Frame(NamedTuple):
-    """One frame whose checksum holds."""
-
-    kind: Kind
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +102,6 @@ class Greeting:
             self.flushed,
         )
         return head + b"".join(_ENTRY.pack(*entry) for entry in self.generations)
-
-
-def frame_of(kind: Kind, *body: bytes | memoryview) -> bytes:
-    """Return a frame as bytes. Its body is given in parts."""
-    size_bytes = checksum = 0
-    for part in body:
-        size_bytes += len(part)
-        checksum = crc32(part, checksum)
-    checked = _CHECKED.pack(kind, size_bytes)
-    return b"".join((checked, _CHECKSUMS.pack(crc32(checked), checksum), *body))
 
 
 def hello_frame(greeting: Greeting) -> bytes:
@@ -211,7 +177,7 @@ def read_ack(body: bytes) -> tuple[int, int]:
     return received, durable
 
 
-class FrameReader:
+class FrameReader(Framing):
     """Splits the bytes of one link into frames.
 
     It holds at most one incomplete frame, and no more bytes of it than arrived: `data_bytes_max` and a header, or the
@@ -219,55 +185,4 @@ class FrameReader:
     """
 
     def __init__(self, data_bytes_max: int) -> None:
-        self._held = bytearray()
-        self._is_moving = True
-        self._moved_ms = 0
-        self._body_bytes_max = max(_OFFSET.size + data_bytes_max, _GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX)
-
-    def feed(self, data: bytes | bytearray) -> Iterator[Frame]:
-        """Yield each frame that is complete with these bytes. Raises BadFrame."""
-        held, position = self._held, 0
-        if not held:
-            self._is_moving = True
-        else:
-            held += data
-            data = held
-        try:
-            while (frame := self._frame_at(data, position)) is not None:
-                self._is_moving = True
-                position += _HEAD.size + len(frame.body)
-                yield frame
-        finally:
-            if data is held:
-                del held[:position]
-            else:
-                held += data[position:]
-
-    def check_time(self, now_ms: int, limit_ms: int) -> None:
-        """Raise BadFrame if a frame has been incomplete for too long. Call it after each `feed`."""
-        if self._is_moving:
-            self._is_moving, self._moved_ms = False, now_ms
-        elif now_ms - self._moved_ms > limit_ms:
-            raise BadFrame(f"a frame has been incomplete for {now_ms - self._moved_ms} ms")
-
-    def check(self, data: bytes, checksum: int) -> None:
-        """Raise BadFrame unless the checksum of a header or a body matches."""
-        if checksum != crc32(data):
-            raise BadFrame("the checksum of a frame does not match")
-
-    def _frame_at(self, arrived: bytes | bytearray, position: int) -> Frame | None:
-        begin = position + _HEAD.size
-        if len(arrived) < begin:
-            return None
-        kind, size_bytes, head_checksum, checksum = _HEAD.unpack_from(arrived, position)
-        self.check(bytes(arrived[position : position + _CHECKED.size]), head_checksum)
-        if kind not in _KINDS or any(arrived[position + 1 : position + 4]):
-            raise BadFrame(f"no frame has the kind {kind}")
-        if size_bytes > self._body_bytes_max:
-            raise BadFrame(f"a frame states {size_bytes} bytes, more than {self._body_bytes_max}")
-        if len(arrived) < begin + size_bytes:
-            return None
-        with memoryview(arrived) as view, view[begin : begin + size_bytes] as part:
-            body = bytes(part)
-        self.check(body, checksum)
-        return Frame(_KINDS[kind], body)
+        super().__init__(Kind, max(_OFFSET.size + data_bytes_max, _GREETING_BYTES_MAX, _SENTENCE_BYTES_MAX))
