@@ -86,7 +86,8 @@ ORDERS = {
         ("delay",),
         ("assembly",),
         ("store",),
-        ("consumer", "kernels", "raft", "replication"),
+        ("consumer", "kernels", "replication"),
+        ("raft",),
         ("serving",),
     ),
     "properties": (

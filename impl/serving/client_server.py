@@ -1,8 +1,8 @@
 """The connections of clients to a served node: requests in, answers out, in one thread.
 
 A connection ends at a line that is no request; the client gets the reason first. Memory is bounded: a client has at
-most one incomplete line, `UNANSWERED_MAX` puts without an answer, and about `UNSENT_BYTES_MAX` of answers that it has
-not read. Nothing more is read from it before these numbers fall.
+most one incomplete line, `UNANSWERED_MAX` requests without an answer, and about `UNSENT_BYTES_MAX` of answers that it
+has not read. Nothing more is read from it before these numbers fall.
 """
 
 import logging
@@ -10,14 +10,14 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from functools import partial
+from typing import Any, Protocol
 
-from tornpage.impl.message.message import PutResult
 from tornpage.impl.replication.link import Link
 from tornpage.impl.replication.tcp import TcpNetwork
+from tornpage.impl.serving.fields import Answer, Fields, refusal
 from tornpage.impl.serving.lines import BadLine, LineReader, line_of
-from tornpage.impl.serving.operations import Answer, Operations, put_answer, refusal
 
-__all__ = ["CLIENTS_MAX", "UNANSWERED_MAX", "UNSENT_BYTES_MAX", "ClientServer"]
+__all__ = ["CLIENTS_MAX", "UNANSWERED_MAX", "UNSENT_BYTES_MAX", "ClientServer", "OperationsFace"]
 
 _LOG = logging.getLogger("tornpage.serving")
 
@@ -28,13 +28,23 @@ _READ_BYTES = 64 << 10
 _WAIT_MS = 1_000
 
 
+class OperationsFace(Protocol):
+    """What clients can ask for."""
+
+    def answer(self, request: Fields) -> "Answer | Future[Any]":
+        """Return the answer to a request, or a future for one that is answered later. Never waits long."""
+
+    def answer_of(self, request: Fields, result: Any) -> Answer:
+        """Return the answer to a request whose future is done with a result."""
+
+
 class ClientServer:
     """Serves the clients at an address of loopback until `close`.
 
     `address` has the port that the kernel chose for port 0. Raises OSError if nothing can listen at the address.
     """
 
-    def __init__(self, address: str, operations: Operations) -> None:
+    def __init__(self, address: str, operations: OperationsFace) -> None:
         self._network = TcpNetwork()
         self._listener = self._network.listen(address)
         self.address = self._listener.address
@@ -45,7 +55,7 @@ class ClientServer:
         self._thread.start()
 
     def close(self) -> None:
-        """End all connections. Puts that wait for an answer get none. Idempotent."""
+        """End all connections. Requests that wait for an answer get none. Idempotent."""
         self._is_stopped = True
         self._network.wake()
         self._thread.join()
@@ -85,18 +95,18 @@ class _Client:
         self._network = network
         self._reader = LineReader()
         self._requests: deque[Answer] = deque()
-        self._done: deque[Answer] = deque()
+        self._done: deque[tuple[Answer, Any]] = deque()
         self._unanswered = 0
         self._unsent = bytearray()
         self._is_last = False
 
-    def step(self, operations: Operations) -> None:
+    def step(self, operations: OperationsFace) -> None:
         """Read requests, do them, write answers."""
-        self._write()
+        self._write(operations)
         if not self._is_last and len(self._unsent) < UNSENT_BYTES_MAX:
             self._read()
             self._operate(operations)
-        self._write()
+        self._write(operations)
         if self._is_last and not self._unsent:
             self.close()
 
@@ -122,27 +132,28 @@ class _Client:
         except BadLine as error:
             self.end(str(error))
 
-    def _operate(self, operations: Operations) -> None:
+    def _operate(self, operations: OperationsFace) -> None:
         while self._requests and self._unanswered < UNANSWERED_MAX and len(self._unsent) < UNSENT_BYTES_MAX:
             request = self._requests.popleft()
             answer = operations.answer(request)
             if isinstance(answer, Future):
                 self._unanswered += 1
-                answer.add_done_callback(partial(self._put_done, request))
+                answer.add_done_callback(partial(self._note_done, request))
             else:
                 self._answer(request, answer)
 
-    def _put_done(self, request: Answer, done: "Future[PutResult]") -> None:
-        """Note an answer of the store; any thread may call it."""
-        self._done.append({"id": request.get("id"), **put_answer(done.result())})
+    def _note_done(self, request: Answer, done: "Future[Any]") -> None:
+        """Note a request that can be answered now; any thread may call it."""
+        self._done.append((request, done.result()))
         self._network.wake()
 
     def _answer(self, request: Answer, answer: Answer) -> None:
         self._unsent += line_of({"id": request.get("id"), **answer})
 
-    def _write(self) -> None:
+    def _write(self, operations: OperationsFace) -> None:
         while self._done:
             self._unanswered -= 1
-            self._unsent += line_of(self._done.popleft())
+            request, result = self._done.popleft()
+            self._answer(request, operations.answer_of(request, result))
         while self._unsent and (count := self._link.send(bytes(self._unsent[:_READ_BYTES]))):
             del self._unsent[:count]

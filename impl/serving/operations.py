@@ -19,30 +19,28 @@ to a put comes when the store keeps its promise: after the flush and the confirm
 configuration asks for them.
 """
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any
 
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import StoreError
 from tornpage.impl.message.message import Message, PutResult, StoredMessage
 from tornpage.impl.replication.node import ReplicatedStore
-from tornpage.impl.replication.tcp import host_and_port
+from tornpage.impl.serving.fields import (
+    Answer,
+    BadRequest,
+    Fields,
+    address_of,
+    body_of,
+    bytes_document,
+    number_of,
+    refusal,
+    text_of,
+)
 
-__all__ = ["Answer", "Operations", "put_answer", "refusal"]
-
-Answer = dict[str, Any]
-Fields = Mapping[str, Any]
+__all__ = ["Operations", "put_answer"]
 
 _MESSAGES_MAX = 1_000
-_OFFSET_MAX = (1 << 63) - 1
-
-
-class _BadRequest(Exception):
-    """A request with a missing or impossible field."""
 
 
 class Operations:
@@ -66,11 +64,12 @@ class Operations:
             "follow": self._follow,
         }
 
-    def answer(self, request: Fields) -> "Answer | Future[PutResult]":
-        """Return the answer to a request, or a future for a put.
+    def answer_of(self, _: Fields, result: PutResult) -> Answer:
+        """Return the answer to a put whose future is done."""
+        return put_answer(result)
 
-        `put_answer` makes an answer of its result.
-        """
+    def answer(self, request: Fields) -> "Answer | Future[PutResult]":
+        """Return the answer to a request, or a future for a put."""
         operation = request.get("op")
         try:
             if operation == "put":
@@ -78,7 +77,7 @@ class Operations:
             if not isinstance(operation, str) or operation not in self._known:
                 return refusal(f"no operation is named {operation!r}; the names are put, {', '.join(self._known)}")
             return {"ok": True, **self._known[operation](request)}
-        except (_BadRequest, StoreError) as error:
+        except (BadRequest, StoreError) as error:
             return refusal(str(error))
         except OSError as error:
             return refusal(f"{error.strerror or error} ({error.filename})")
@@ -86,9 +85,9 @@ class Operations:
     # ---- messages ------------------------------------------------------------------------------------------------
 
     def _get(self, fields: Fields) -> Answer:
-        count = _number(fields, "max", 32, 1, _MESSAGES_MAX)
+        count = number_of(fields, "max", 32, 1, _MESSAGES_MAX)
         found = self._node.store.get_message(
-            _text(fields, "topic"), _number(fields, "queue", 0), _number(fields, "offset", 0), max_msg_nums=count
+            text_of(fields, "topic"), number_of(fields, "queue", 0), number_of(fields, "offset", 0), max_msg_nums=count
         )
         with found:
             messages = [_document(buffer.message()) for buffer in found.messages]
@@ -101,8 +100,8 @@ class Operations:
         }
 
     def _query(self, fields: Fields) -> Answer:
-        count = _number(fields, "max", 32, 1, _MESSAGES_MAX)
-        with self._node.store.query_message(_text(fields, "topic"), _text(fields, "key"), max_num=count) as found:
+        count = number_of(fields, "max", 32, 1, _MESSAGES_MAX)
+        with self._node.store.query_message(text_of(fields, "topic"), text_of(fields, "key"), max_num=count) as found:
             return {"messages": [_document(buffer.message()) for buffer in found.messages]}
 
     def _queues(self, _: Fields) -> Answer:
@@ -121,13 +120,13 @@ class Operations:
     # ---- progress of groups --------------------------------------------------------------------------------------
 
     def _commit(self, fields: Fields) -> Answer:
-        group, topic = _text(fields, "group"), _text(fields, "topic")
-        self._node.store.commit_offset(group, topic, _number(fields, "queue", 0), _number(fields, "offset"))
+        group, topic = text_of(fields, "group"), text_of(fields, "topic")
+        self._node.store.commit_offset(group, topic, number_of(fields, "queue", 0), number_of(fields, "offset"))
         return {}
 
     def _progress(self, fields: Fields) -> Answer:
-        group, topic = _text(fields, "group"), _text(fields, "topic")
-        return {"offset": self._node.store.query_offset(group, topic, _number(fields, "queue", 0))}
+        group, topic = text_of(fields, "group"), text_of(fields, "topic")
+        return {"offset": self._node.store.query_offset(group, topic, number_of(fields, "queue", 0))}
 
     # ---- the node ------------------------------------------------------------------------------------------------
 
@@ -154,21 +153,16 @@ class Operations:
         return {"left": self._node.drain()}
 
     def _become(self, fields: Fields) -> Answer:
-        name = _text(fields, "role")
+        name = text_of(fields, "role")
         if name not in BrokerRole.__members__:
-            raise _BadRequest(f"no role is named {name!r}; the roles are {', '.join(BrokerRole.__members__)}")
-        master = _address(fields, "master") if name == "SLAVE" else ""
+            raise BadRequest(f"no role is named {name!r}; the roles are {', '.join(BrokerRole.__members__)}")
+        master = address_of(fields, "master") if name == "SLAVE" else ""
         self._node.become(BrokerRole[name], master=master)
         return self.status()
 
     def _follow(self, fields: Fields) -> Answer:
-        self._node.follow(_address(fields, "master"))
+        self._node.follow(address_of(fields, "master"))
         return self.status()
-
-
-def refusal(sentence: str) -> Answer:
-    """Return the answer to a request that was refused."""
-    return {"ok": False, "error": sentence}
 
 
 def put_answer(result: PutResult) -> Answer:
@@ -188,28 +182,21 @@ def put_answer(result: PutResult) -> Answer:
 def _message(fields: Fields) -> Message:
     given = fields.get("properties", {})
     if not isinstance(given, dict):
-        raise _BadRequest("`properties` is no object")
+        raise BadRequest("`properties` is no object")
     properties = dict(given)
     if not all(isinstance(value, str) for value in properties.values()):
-        raise _BadRequest("`properties` has a value that is no text")
+        raise BadRequest("`properties` has a value that is no text")
     for name, key in (("TAGS", "tags"), ("KEYS", "keys")):
         if key in fields:
-            properties[name] = _text(fields, key)
-    return Message(_text(fields, "topic"), _body(fields), _number(fields, "queue", 0, 0, (1 << 31) - 1), properties)
-
-
-def _body(fields: Fields) -> bytes:
-    if "body" in fields:
-        return _text(fields, "body").encode(errors="surrogateescape")
-    try:
-        return base64.b64decode(_text(fields, "body64"), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _BadRequest(f"`body64` is no base64: {error}") from error
+            properties[name] = text_of(fields, key)
+    return Message(
+        text_of(fields, "topic"), body_of(fields), number_of(fields, "queue", 0, 0, (1 << 31) - 1), properties
+    )
 
 
 def _document(message: StoredMessage | None) -> Answer:
     assert message is not None
-    answer: Answer = {
+    return {
         "offset": message.offset,
         "queue_offset": message.queue_offset,
         "topic": message.topic,
@@ -217,28 +204,5 @@ def _document(message: StoredMessage | None) -> Answer:
         "store_timestamp": message.store_timestamp,
         "message_id": message.message_id,
         "properties": dict(message.properties),
-        "body64": base64.b64encode(message.body).decode(),
+        **bytes_document(message.body),
     }
-    with suppress(UnicodeDecodeError):
-        answer["body"] = message.body.decode()
-    return answer
-
-
-def _text(fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise _BadRequest(f"`{name}` is missing or no text")
-    return value
-
-
-def _address(fields: Fields, name: str) -> str:
-    address = _text(fields, name)
-    host_and_port(address)
-    return address
-
-
-def _number(fields: Fields, name: str, default: int | None = None, low: int = 0, high: int = _OFFSET_MAX) -> int:
-    value = fields.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise _BadRequest(f"`{name}` is missing or no number from {low} to {high}")
-    return value

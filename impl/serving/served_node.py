@@ -11,9 +11,10 @@ from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
 from tornpage.impl.serving.client_server import ClientServer
-from tornpage.impl.serving.operations import Answer, Operations
+from tornpage.impl.serving.fields import Answer
+from tornpage.impl.serving.operations import Operations
 
-__all__ = ["ServedNode"]
+__all__ = ["ServedNode", "require_loopback"]
 
 
 class ServedNode:
@@ -70,7 +71,7 @@ class ServedNode:
 
 
 def _check(config: MessageStoreConfig, settings: ReplicationSettings, listen: str, *, may_leave_loopback: bool) -> None:
-    _require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
+    require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     if config.broker_role is BrokerRole.SLAVE and not settings.ha_master_address:
         raise BadConfig("master", "", "a SLAVE needs the address of its master")
     for address in (listen, settings.ha_listen_address, settings.ha_master_address):
@@ -80,12 +81,13 @@ def _check(config: MessageStoreConfig, settings: ReplicationSettings, listen: st
         if not _is_address(peer):
             raise BadConfig("peers", peer, "use IP addresses without a port, as the listener sees them")
     if not may_leave_loopback:
-        _require_loopback("ha_listen", settings.ha_listen_address, "allow the network and name the peers")
+        require_loopback("ha_listen", settings.ha_listen_address, "allow the network and name the peers")
     elif not settings.peers and not _is_loopback(_host(settings.ha_listen_address)):
         raise BadConfig("peers", (), "name the addresses of the replicas; a listener off loopback has to know them")
 
 
-def _require_loopback(name: str, address: str, remedy: str) -> None:
+def require_loopback(name: str, address: str, remedy: str) -> None:
+    """Raise BadConfig unless an address is on loopback."""
     if not _is_loopback(_host(address)):
         raise BadConfig(name, address, remedy)
 

@@ -1,0 +1,66 @@
+"""Open the directory of a member: its lock, its log, its term and vote.
+
+A member n0 keeps its files in `dledger-n0` of its directory, as DLedger does.
+"""
+
+from tornpage.impl.errors import BadDirectory
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.store_lock import StoreLock, make_directories
+from tornpage.impl.parts import Parts
+from tornpage.impl.raft.hard_state import HardState
+from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.impl.raft.settings import RaftSettings
+
+__all__ = ["OpenMember"]
+
+_PREFIX = "dledger-n"
+
+
+class OpenMember:
+    """The files of a member, which no other process uses.
+
+    Raises StoreInUse, BadDirectory for a directory of another member or with files of another size, RaftLogDamaged,
+    HardStateDamaged, and OSError. A refused directory is not changed.
+    """
+
+    def __init__(self, directory: str, me: int, settings: RaftSettings, *, files: Files, parts: Parts) -> None:
+        make_directories(files, directory)
+        self._lock = StoreLock(files, directory)
+        self._lock.acquire()
+        try:
+            path = f"{directory}/{_PREFIX}{me}"
+            _check_owner(files, directory, me)
+            _check_sizes(files, f"{path}/data", "data_file_bytes", settings.data_file_bytes)
+            _check_sizes(files, f"{path}/index", "index_file_bytes", settings.index_file_bytes)
+            self.log = parts.of(RaftLog)(
+                files, path, data_file_bytes=settings.data_file_bytes, index_file_bytes=settings.index_file_bytes
+            )
+            self.hard_state = parts.of(HardState)(files, path)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def close(self) -> None:
+        """Close the files and release the lock."""
+        self.log.close()
+        self._lock.release()
+
+
+def _check_owner(files: Files, directory: str, me: int) -> None:
+    names = files.list_directory(directory)
+    found = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    if "commitlog" in names:
+        raise BadDirectory(directory, "is a store without a group", "name another directory")
+    if found and str(me) not in found:
+        remedy = f"give --raft-id {found[0]}, or another directory"
+        raise BadDirectory(directory, f"has the log of member n{found[0]}, and this is member n{me}", remedy)
+
+
+def _check_sizes(files: Files, path: str, name: str, size_bytes: int) -> None:
+    if files.stat(path) is None:
+        return
+    for each in files.list_directory(path):
+        stat = files.stat(f"{path}/{each}")
+        if stat is not None and stat.size_bytes not in (0, size_bytes):  # 0: killed before it was allocated
+            remedy = f"give --set {name}={stat.size_bytes}"
+            raise BadDirectory(f"{path}/{each}", f"has {stat.size_bytes} bytes, and {name} is {size_bytes}", remedy)

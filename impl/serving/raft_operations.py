@@ -1,0 +1,101 @@
+"""What clients can ask of a member of a Raft group, as JSON objects.
+
+| op | fields | answer |
+|---|---|---|
+| append | body or body64 | status, index and term of the committed entry |
+| read | from, max | end, entries: the committed ones at the time of the request, from a leader |
+| entries | from, max | end, entries: the ones that this member has and that are committed, maybe not the newest |
+| status | | the state of the member |
+| transfer | member | status: OK if the leader has asked the member to lead |
+
+`body` is text, and `body64` bytes in base64. An entry has `index`, `term` and a body; the one with which a leader
+begins its term has an empty body. `ok` is false for each status but OK. An answer with NOT_LEADER has `leader`, the
+number of the leader, and `leader_clients`, the address at which it serves clients, if they are known. After UNKNOWN an
+entry may be committed or not. After the other statuses it never will be.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from tornpage.impl.errors import StoreError
+from tornpage.impl.raft.node import Answered, RaftNode, RaftStatus
+from tornpage.impl.serving.fields import Answer, BadRequest, Fields, body_of, bytes_document, number_of, refusal
+
+__all__ = ["RaftOperations"]
+
+_ENTRIES_MAX = 1_000
+_ENTRIES_BYTES_MAX = 4 << 20
+"""Bytes of bodies in one answer, about."""
+
+
+class RaftOperations:
+    """The operations of one member. `body_at` returns the body of the entry at a place."""
+
+    def __init__(self, node: RaftNode, body_at: Callable[[int], bytes]) -> None:
+        self._node = node
+        self._body_at = body_at
+
+    def answer(self, request: Fields) -> "Answer | Future[Answered]":
+        """Return the answer to a request, or a future for one that waits for the group."""
+        try:
+            match request.get("op"):
+                case "append":
+                    return self._append(request)
+                case "read":
+                    _range(request)
+                    return self._node.read()
+                case "transfer":
+                    return self._node.transfer(number_of(request, "member", high=self._node.member.members - 1))
+                case "entries":
+                    return {"ok": True, **self._entries(request, self._node.member.visible)}
+                case "status":
+                    return {"ok": True, **self.status()}
+                case other:
+                    return refusal(
+                        f"no operation is named {other!r}; the names are append, read, entries, status, transfer"
+                    )
+        except (BadRequest, StoreError) as error:
+            return refusal(str(error))
+        except OSError as error:
+            return refusal(f"{error.strerror or error} ({error.filename})")
+
+    def answer_of(self, request: Fields, result: Answered) -> Answer:
+        """Return the answer to a request that has waited for the group."""
+        answer: Answer = {"ok": result.status is RaftStatus.OK, "status": result.status}
+        if result.status is RaftStatus.NOT_LEADER:
+            answer |= {"leader": self._node.member.leader, "leader_clients": self._node.leader_clients}
+        elif result.status is RaftStatus.OK and request.get("op") == "append":
+            answer |= {"index": result.place, "term": result.term}
+        elif result.status is RaftStatus.OK and request.get("op") == "read":
+            try:
+                answer |= self._entries(request, result.place)
+            except (OSError, StoreError) as error:
+                return refusal(str(error))
+        return answer
+
+    def status(self) -> Answer:
+        """Return the state of the member."""
+        return self._node.status()
+
+    def _append(self, request: Fields) -> "Future[Answered]":
+        body = body_of(request)
+        if not body:
+            raise BadRequest("`body` is empty; an entry of a client has at least one byte")
+        return self._node.append(body)
+
+    def _entries(self, request: Fields, end: int) -> Answer:
+        first, count = _range(request)
+        entries: list[Answer] = []
+        size_bytes = 0
+        for place in range(first, min(first + count, end)):
+            body = self._body_at(place)
+            entries.append({"index": place, "term": self._node.member.log.term_at(place), **bytes_document(body)})
+            size_bytes += len(body)
+            if size_bytes > _ENTRIES_BYTES_MAX:
+                break
+        return {"end": end, "entries": entries}
+
+
+def _range(request: Fields) -> tuple[int, int]:
+    """Return the first place and the number of the asked entries. Raises BadRequest."""
+    return number_of(request, "from", 0), number_of(request, "max", 32, 1, _ENTRIES_MAX)
