@@ -15,7 +15,7 @@ So a member that does not answer costs no copies of entries.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tornpage.impl.raft.messages import AppendAnswer, AppendEntries, Envelope, Message
 from tornpage.impl.raft.settings import RaftSettings
@@ -173,7 +173,10 @@ def _refused(frame: Frame) -> str:
 
 
 class _Receiver:
-    """One accepted link. `hello` is None before the first frame, `ended` the reason once it is closed."""
+    """One accepted link.
+
+    `hello` is None before the first frame, `ended` the reason once the link is closed.
+    """
 
     def __init__(self, link: Link, me: int, settings: RaftSettings, now_ms: int) -> None:
         self.hello: Hello | None = None
@@ -260,7 +263,7 @@ class Peers:
     # ---- receiving -----------------------------------------------------------------------------------------------
 
     def step(self, now_ms: int) -> Iterator[tuple[int, Message]]:
-        """Accept links, connect to members without one, and yield what has arrived with its sender."""
+        """Accept and make links, and yield each message that has arrived with its sender."""
         while (link := self._listener.accept()) is not None:
             self._accept(link, now_ms)
         for each in self._senders.values():
@@ -305,7 +308,7 @@ class Peers:
         """The earliest time at which a member without a link is to be connected to."""
         return min((each.connect_ms for each in self._senders.values() if not each.is_connected), default=None)
 
-    def send(self, envelopes: list[Envelope], now_ms: int, *, at_once: bool = False) -> None:
+    def send(self, envelopes: Sequence[Envelope], now_ms: int, *, at_once: bool = False) -> None:
         """Queue messages. `at_once` also sends appends that have no news, as heartbeats."""
         for to, message in envelopes:
             self._senders[to].send(message, now_ms, at_once=at_once)
@@ -323,7 +326,7 @@ class Peers:
         return self._listener.address
 
     def clients_of(self, member: int) -> str:
-        """Return the address at which a member serves clients, an empty text if it is unknown."""
+        """Return the address at which a member serves clients, or an empty text."""
         for each in reversed(self._receivers):
             if each.hello is not None and each.hello.sender == member:
                 return each.hello.clients

@@ -32,7 +32,7 @@ class OperationsFace(Protocol):
     """What clients can ask for."""
 
     def answer(self, request: Fields) -> "Answer | Future[Any]":
-        """Return the answer to a request, or a future for one that is answered later. Never waits long."""
+        """Return the answer to a request, or a future for one that is answered later."""
 
     def answer_of(self, request: Fields, result: Any) -> Answer:
         """Return the answer to a request whose future is done with a result."""

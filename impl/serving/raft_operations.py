@@ -18,7 +18,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from tornpage.impl.errors import StoreError
-from tornpage.impl.raft.node import Answered, RaftNode, RaftStatus
+from tornpage.impl.raft.answers import Answered, RaftStatus
+from tornpage.impl.raft.entries import RaftEntries
+from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.serving.fields import Answer, BadRequest, Fields, body_of, bytes_document, number_of, refusal
 
 __all__ = ["RaftOperations"]
@@ -29,25 +31,37 @@ _ENTRIES_BYTES_MAX = 4 << 20
 
 
 class RaftOperations:
-    """The operations of one member. `body_at` returns the body of the entry at a place."""
+    """The operations of one member with entries.
 
-    def __init__(self, node: RaftNode, body_at: Callable[[int], bytes]) -> None:
-        self._node = node
+    `body_at` returns the body of the entry at a place. `begin` gives the operations their node. Until then, clients
+    are refused.
+    """
+
+    def __init__(self, entries: RaftEntries, body_at: Callable[[int], bytes]) -> None:
+        self._log = entries
+        self._member = entries.member
         self._body_at = body_at
+        self._node: RaftNode | None = None
+
+    def begin(self, node: RaftNode) -> None:
+        """Serve clients from now on."""
+        self._node = node
 
     def answer(self, request: Fields) -> "Answer | Future[Answered]":
         """Return the answer to a request, or a future for one that waits for the group."""
+        if self._node is None:
+            return refusal("this member is starting")
         try:
             match request.get("op"):
                 case "append":
                     return self._append(request)
                 case "read":
                     _range(request)
-                    return self._node.read()
+                    return self._log.read()
                 case "transfer":
-                    return self._node.transfer(number_of(request, "member", high=self._node.member.members - 1))
+                    return self._node.transfer(number_of(request, "member", high=self._member.members - 1))
                 case "entries":
-                    return {"ok": True, **self._entries(request, self._node.member.visible)}
+                    return {"ok": True, **self._entries(request, self._member.visible)}
                 case "status":
                     return {"ok": True, **self.status()}
                 case other:
@@ -63,7 +77,8 @@ class RaftOperations:
         """Return the answer to a request that has waited for the group."""
         answer: Answer = {"ok": result.status is RaftStatus.OK, "status": result.status}
         if result.status is RaftStatus.NOT_LEADER:
-            answer |= {"leader": self._node.member.leader, "leader_clients": self._node.leader_clients}
+            clients = "" if self._node is None else self._node.leader_clients
+            answer |= {"leader": self._member.leader, "leader_clients": clients}
         elif result.status is RaftStatus.OK and request.get("op") == "append":
             answer |= {"index": result.place, "term": result.term}
         elif result.status is RaftStatus.OK and request.get("op") == "read":
@@ -75,13 +90,13 @@ class RaftOperations:
 
     def status(self) -> Answer:
         """Return the state of the member."""
-        return self._node.status()
+        return {} if self._node is None else {**self._node.status(), "waiting": self._log.waiting}
 
     def _append(self, request: Fields) -> "Future[Answered]":
         body = body_of(request)
         if not body:
             raise BadRequest("`body` is empty; an entry of a client has at least one byte")
-        return self._node.append(body)
+        return self._log.append(body)
 
     def _entries(self, request: Fields, end: int) -> Answer:
         first, count = _range(request)
@@ -89,7 +104,7 @@ class RaftOperations:
         size_bytes = 0
         for place in range(first, min(first + count, end)):
             body = self._body_at(place)
-            entries.append({"index": place, "term": self._node.member.log.term_at(place), **bytes_document(body)})
+            entries.append({"index": place, "term": self._member.log.term_at(place), **bytes_document(body)})
             size_bytes += len(body)
             if size_bytes > _ENTRIES_BYTES_MAX:
                 break

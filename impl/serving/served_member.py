@@ -7,8 +7,11 @@ from collections.abc import Callable
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.io.files import Files
 from tornpage.impl.parts import Parts
+from tornpage.impl.raft.entries import RaftEntries
+from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.opening import OpenMember
+from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.replication.node_thread import NodeThread
 from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
@@ -53,28 +56,30 @@ class ServedMember:
         self._when_failed = when_failed
         self._is_over = False
         self._open = OpenMember(directory, me, settings, files=files, parts=parts)
-        network = TcpNetwork()
         try:
-            self._node = RaftNode(
-                me,
-                settings,
-                self._open.log,
-                self._open.hard_state,
-                network=network,
-                rng=random.Random(seed),
-                parts=parts,
-            )
-            self._operations = RaftOperations(self._node, self._open.log.body_at)
-            self._clients = ClientServer(listen, self._operations)
-            try:
-                self._node.begin(_monotonic_ms(), clients=self._clients.address)
-            except BaseException:
-                self._clients.close()
-                raise
+            self._begin(me, settings, listen, parts, random.Random(seed))
         except BaseException:
             self._open.close()
             raise
-        self.address = self._clients.address
+
+    def _begin(self, me: int, settings: RaftSettings, listen: str, parts: Parts, rng: random.Random) -> None:
+        network = TcpNetwork()
+        log = RecentEntries(self._open.log, settings.recent_bytes_max)
+        member = parts.of(RaftMember)(
+            me, len(settings.peers), log, self._open.hard_state, batch_bytes_max=settings.batch_bytes_max
+        )
+        entries = RaftEntries(member, settings, network.wake)
+        self._operations = RaftOperations(entries, self._open.log.body_at)
+        self._clients = ClientServer(listen, self._operations)
+        try:
+            self.address = self._clients.address
+            self._node = RaftNode(
+                entries, settings, network=network, rng=rng, now_ms=_monotonic_ms(), clients=self.address
+            )
+        except BaseException:
+            self._clients.close()
+            raise
+        self._operations.begin(self._node)
         self._thread = NodeThread(self._step, network, _monotonic_ms)
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from tornpage.cli.document import refuse, warn
+from tornpage.cli.nodes.member import assigned_value, opened_member
 
 __all__ = ["command"]
 
@@ -61,8 +62,21 @@ _OPTIONS = {
     show_default=True,
     help="4.9.3 is for a Java broker as the other node.",
 )
+@click.option(
+    "--raft-id", metavar="N", type=click.IntRange(min=0), default=None, help="Number of this member of a Raft group."
+)
+@click.option(
+    "--raft-peers",
+    metavar="IP:PORT,...",
+    default=None,
+    help="Addresses of all members of the group, in the order of their numbers. Each member has the same list.",
+)
 @click.option("--peers", metavar="IP", multiple=True, help="Accept replicas from this address only; can be repeated.")
-@click.option("--allow-network", is_flag=True, help="Let --ha-listen leave loopback. Needs --peers.")
+@click.option(
+    "--allow-network",
+    is_flag=True,
+    help="Let --ha-listen or --raft-peers leave loopback. --ha-listen needs --peers too.",
+)
 @click.option("--in-sync-replicas", type=click.IntRange(1, 64), default=1, show_default=True, help="Replicas to ask.")
 @click.option(
     "--acknowledge",
@@ -83,17 +97,22 @@ _OPTIONS = {
     "assigned",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Another setting of MessageStoreConfig or ReplicationSettings, such as mapped_file_size_commit_log=1048576.",
+    help="Another setting of MessageStoreConfig or ReplicationSettings, such as mapped_file_size_commit_log=1048576, "
+    "or of RaftSettings with --raft-id.",
 )
 @click.option("--log", type=click.Choice(_LEVELS), default="info", show_default=True, help="What standard error gets.")
 @click.option("--json", "as_json", is_flag=True, help="Ready line, status and last line as JSON objects.")
-def command(store: str, **asked: Any) -> None:
+@click.pass_context
+def command(context: click.Context, /, store: str, **asked: Any) -> None:
     """Run the store in directory STORE with all its services until SIGTERM or SIGINT.
 
     \b
     tornpage serve master --role SYNC_MASTER --ha-listen 127.0.0.1:10912 --listen 127.0.0.1:10911
     tornpage serve slave --role SLAVE --master 127.0.0.1:10912
     tornpage ask 127.0.0.1:10911 put topic=T body=hello
+    tornpage serve one --raft-id 0 --raft-peers 127.0.0.1:10930,127.0.0.1:10931,127.0.0.1:10932
+
+    With --raft-id it runs a member of a Raft group (docs/replication/raft.md).
 
     The first line on standard output says that the store is open and where it listens. SIGUSR1 prints the status as
     JSON. A damaged store serves reads only, and a line on standard error says why. A signal to stop closes the store
@@ -103,23 +122,20 @@ def command(store: str, **asked: Any) -> None:
     signals = {*_STOP, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them
     _log_to_standard_error(asked["log"])
-    node = _opened(store, asked)
-    _print_event(
-        "ready",
-        asked["as_json"],
-        pid=os.getpid(),
-        role=asked["role"],
-        store=os.path.abspath(store),
-        listen=node.address,
-        ha_listen=node.ha_address,
-    )
-    found = node.status()["read_only_reason"]
+    if asked["raft_id"] is None and asked["raft_peers"] is None:
+        node, facts = _opened(store, asked), {"role": asked["role"]}
+        facts |= {"store": os.path.abspath(store), "listen": node.address, "ha_listen": node.ha_address}
+    else:
+        node = opened_member(context, store, asked)
+        facts = {"member": asked["raft_id"], "store": os.path.abspath(store), "listen": node.address}
+    _print_event("ready", asked["as_json"], pid=os.getpid(), **facts)
+    found = node.status().get("read_only_reason")
     if found is not None:
         warn(f"the store serves reads only: {found}")
     while signal.sigwait(signals) not in _STOP:
         print(json.dumps(node.status()), flush=True)
     reason = node.close()
-    if reason is not None:
+    if reason:
         refuse(f"the store did not close cleanly: {reason}")
     _print_event("closed", asked["as_json"], store=os.path.abspath(store))
 
@@ -174,21 +190,12 @@ def _settings(assigned: tuple[str, ...]) -> tuple[Any, Any]:
     kinds = {each.name: ("config", each.default) for each in fields(MessageStoreConfig)}
     kinds |= {each.name: ("settings", each.default) for each in fields(ReplicationSettings)}
     for text in assigned:
-        name, _, value = text.partition("=")
+        name = text.partition("=")[0]
         if name in _OPTIONS:
             refuse(f"--set {text}: give {_OPTIONS[name]} instead")
         where, default = kinds.get(name, ("", None))
-        if isinstance(default, bool) and value in ("true", "false"):
-            made[where][name] = value == "true"
-        elif isinstance(default, int | float) and not isinstance(default, bool):
-            try:
-                made[where][name] = type(default)(value)
-            except ValueError:
-                refuse(f"--set {text}: {name} is a number")
-        elif isinstance(default, str) and where:
-            made[where][name] = value
-        else:
-            refuse(f"--set {text}: no setting of this name takes such a value")
+        value = assigned_value(text, default)
+        made[where][name] = value
     return partial(MessageStoreConfig, **made["config"]), partial(ReplicationSettings, **made["settings"])
 
 
