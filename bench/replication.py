@@ -30,8 +30,8 @@ from tornpage.impl.replication.tcp import TcpNetwork
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.peers.rocketmq.installing import REFERENCE, Release, installed
 from tornpage.peers.rocketmq.replica import JavaNode, java_node
+from tornpage.properties.cluster.served_process import NodeProcess
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.pair.node_process import NodeProcess
 
 __all__ = [
     "java_first_confirmed_s",

@@ -51,6 +51,7 @@ def test_commands_options_and_choices_are_offered() -> None:
         "consumers",
         "crashes",
         "damage",
+        "group",
         "interleavings",
         "kills",
         "pair",

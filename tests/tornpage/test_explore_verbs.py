@@ -22,6 +22,7 @@ VERBS = (
     "consumers",
     "crashes",
     "damage",
+    "group",
     "interleavings",
     "kills",
     "pair",

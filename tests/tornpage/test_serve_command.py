@@ -19,8 +19,8 @@ from tornpage.cli.main import cli
 from tornpage.front import MessageStore
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.message.message import Message
+from tornpage.properties.cluster.served_process import NodeProcess
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.pair.node_process import NodeProcess
 from tornpage.properties.explore.pair.run import run_pair
 
 SMALL = ("--set", "mapped_file_size_commit_log=65536")
@@ -139,7 +139,7 @@ def test_kills_of_an_asynchronous_pair_lose_acknowledged_messages() -> None:
 _KILLED_HOST = """
 import os, signal, sys
 from pathlib import Path
-from tornpage.properties.explore.pair.node_process import NodeProcess
+from tornpage.properties.cluster.served_process import NodeProcess
 node = NodeProcess(Path(sys.argv[1]), "ASYNC_MASTER", "127.0.0.1:0")
 print(node.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

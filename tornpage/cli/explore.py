@@ -520,3 +520,27 @@ def _pair(context: click.Context, /, **asked: Any) -> None:
     tornpage explore pair 20 --role ASYNC_MASTER        (must be broken)
     """
     _carry_out(exploring.explore_pair, context, **asked)
+
+
+@command.command("group", short_help="Processes of a Raft group, killed.")
+@click.argument("kills", metavar="KILLS", type=click.IntRange(min=1))
+@click.option("--members", type=click.IntRange(3, 7), default=3, show_default=True, help="Members of the group.")
+@click.option(
+    "--hang", "hangs", is_flag=True, help="Stop the leader with SIGSTOP instead; it goes on after the fail-over."
+)
+@_directory_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _group(context: click.Context, /, **asked: Any) -> None:
+    """Run `tornpage serve` as a Raft group, append, and kill its leader KILLS times.
+
+    After each fail-over the killed member starts again. Every acknowledged entry has to be in the logs of all members.
+    The times from a kill to the next acknowledged entry are printed.
+
+    \b
+    tornpage explore group 100 --seed 1
+    tornpage explore group 20 --hang
+    """
+    _carry_out(exploring.explore_group, context, **asked)

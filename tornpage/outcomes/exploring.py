@@ -25,6 +25,7 @@ __all__ = [
     "explore_crashes",
     "explore_crashes_with_peer",
     "explore_damage",
+    "explore_group",
     "explore_interleavings",
     "explore_kills",
     "explore_pair",
@@ -75,6 +76,7 @@ class Request:
     judged: Literal["all", "promises"] = "all"
     has_store: bool = False
     role: str = "SYNC_MASTER"
+    hangs: bool = False
     writer: "Writer | None" = None
     peer_mode: "Mode | None" = None
     shrink: float | None = None
@@ -243,6 +245,31 @@ def explore_pair(request: Request) -> tuple[Outcome, str]:
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
     return pair_outcome(report, seed=request.seed, role=request.role)
+
+
+def explore_group(request: Request) -> tuple[Outcome, str]:
+    """Kill the leaders of a group in a new directory; return outcome and text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.group.run import run_group
+    from tornpage.render.groups import group_command, group_outcome
+
+    assert request.kills is not None
+    again = group_command(request.kills, seed=request.seed, members=request.members, hangs=request.hangs)
+    try:
+        with counted_progress("killing", total=request.kills, unit="kills") as show:
+            report = run_group(
+                request.kills,
+                seed=request.seed,
+                members=request.members,
+                hangs=request.hangs,
+                directory=request.directory,
+                progress=lambda kills: show(kills, ""),
+            )
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    except OSError as error:
+        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    return group_outcome(report, seed=request.seed, command=again)
 
 
 def explore_damage(request: Request) -> tuple[Outcome, str]:

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tornpage.impl.replication.tcp import TcpNetwork
+from tornpage.properties.cluster.served_process import NodeProcess, free_address
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.pair.node_process import NodeProcess
 from tornpage.properties.explore.pair.producer import Producer
 from tornpage.properties.scratch import memory_directory, scratch_directory
 
@@ -81,12 +80,6 @@ def run_pair(
     return report
 
 
-def _free_address() -> str:
-    listener = TcpNetwork().listen("127.0.0.1:0")
-    listener.close()
-    return listener.address
-
-
 class _Pair:
     """Two nodes, a producer, and what was acknowledged."""
 
@@ -100,9 +93,9 @@ class _Pair:
         self._next = 0
         self._nodes: list[NodeProcess] = []
         self._producer: Producer | None = None
-        master = self._start(place / "one", role, _free_address())
+        master = self._start(place / "one", role, free_address())
         self._nodes = [master]
-        self._nodes.append(self._start(place / "two", "SLAVE", _free_address(), master.ha_address))
+        self._nodes.append(self._start(place / "two", "SLAVE", free_address(), master.ha_address))
         self._await_equal()
 
     def _start(self, directory: Path, role: str, ha_address: str, master: str = "") -> NodeProcess:

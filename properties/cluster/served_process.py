@@ -1,4 +1,4 @@
-"""A node in a process of its own: `tornpage serve`."""
+"""Nodes in processes of their own: `tornpage serve`."""
 
 import ctypes
 import json
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tornpage.impl.replication.tcp import TcpNetwork
 from tornpage.impl.serving.client import Client
 from tornpage.properties.contract import HarnessError
 
-__all__ = ["NodeProcess"]
+__all__ = ["NodeProcess", "ServedProcess", "free_address"]
 
 _OPEN_S = 60.0
 _CLOSE_S = 60.0
@@ -25,19 +26,25 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class NodeProcess:
-    """A running `tornpage serve`, which ends with the process that started it.
+def free_address() -> str:
+    """Return an address of loopback at which nothing listens."""
+    listener = TcpNetwork().listen("127.0.0.1:0")
+    listener.close()
+    return listener.address
 
-    `address` is that of its clients, `ha_address` that of its replicas. Its log goes to NAME.log beside the store.
+
+class ServedProcess:
+    """A running `tornpage serve`, which ends with the thread that started it.
+
+    `address` is that of its clients. Its log goes to NAME.log beside the directory.
+
     Raises HarnessError if the process ends before it is ready.
     """
 
-    def __init__(self, directory: Path, role: str, ha_address: str, *, master: str = "", options: Sequence[str] = ()):
+    def __init__(self, directory: Path, options: Sequence[str]) -> None:
         self.directory = directory
-        self.ha_address = ha_address
         self._log = directory.with_suffix(".log")
-        command = [sys.executable, "-P", "-m", "tornpage", "serve", str(directory), "--json", "--role", role]
-        command += ["--ha-listen", ha_address, *(["--master", master] if master else []), *options]
+        command = [sys.executable, "-P", "-m", "tornpage", "serve", str(directory), "--json", *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -78,6 +85,14 @@ class NodeProcess:
         with self.client() as client:
             return client.ask("status")
 
+    def hang(self) -> None:
+        """Stop all threads of the process with SIGSTOP, until `resume`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a stopped process go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """Kill the process with SIGKILL. Idempotent."""
         self._process.kill()
@@ -97,3 +112,12 @@ class NodeProcess:
             self.kill()
         if self._process.returncode:
             raise HarnessError(f"a node ended with exit code {self._process.returncode}")
+
+
+class NodeProcess(ServedProcess):
+    """A master or a slave. `ha_address` is that of its replicas."""
+
+    def __init__(self, directory: Path, role: str, ha_address: str, *, master: str = "", options: Sequence[str] = ()):
+        self.ha_address = ha_address
+        roles = ["--role", role, "--ha-listen", ha_address, *(["--master", master] if master else [])]
+        super().__init__(directory, [*roles, *options])
