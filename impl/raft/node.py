@@ -115,10 +115,10 @@ class RaftNode:
         self._follow_timers(now_ms)
         self._take_transfers(now_ms)
         self._send(application.begin_requests(now_ms, self._refusal(now_ms)), now_ms)
-        self._peers.write(now_ms)
+        self._peers.write()
         if log.synced < log.end:
             self._send(application.sync(), now_ms)
-            self._peers.write(now_ms)
+            self._peers.write()
         application.answer(now_ms)
         return self._due_ms(now_ms)
 
@@ -226,7 +226,7 @@ class RaftNode:
             sent = self._application.transfer(each)
             if sent:
                 self._send(sent, now_ms)
-                self._peers.write(now_ms)
+                self._peers.write()
                 break
         self._stop()
 

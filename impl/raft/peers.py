@@ -5,8 +5,8 @@ input is checked before it has an effect, and whatever is wrong ends its link wi
 
 1. A link is accepted from the host of a member only, and its first frame has to name two members and the same group.
 2. A newer link of a member ends its older one.
-3. A link that is silent for `silence_max` ends, and one whose frame is incomplete for that long. A link on which
-   nothing was sent for a third of that time carries a PING.
+3. A link that is silent for `silence_max` ends, at both ends, and one whose frame is incomplete for that long. The
+   sender sends a PING every third of that time, and the receiver answers it.
 4. Memory is bounded. A link that receives holds one incomplete frame. A link that sends holds about
    `unsent_bytes_max`; further messages are dropped, which the protocol of the members allows.
 
@@ -73,6 +73,7 @@ class _Sender:
         self._reader = Framing(RaftKind, _SENTENCE_BYTES_MAX)
         self._unsent = bytearray()
         self._silence = _Silence(settings.silence_max, 0)
+        self._ping_ms = 0
         self.connect_ms = 0
         self._unanswered: tuple[int, int, int] | None = None  # term, end and time of the last entries
         self._state: tuple[int, int] | None = None  # the last commit and round
@@ -91,23 +92,25 @@ class _Sender:
             arrived = self._link.receive(_SENTENCE_BYTES_MAX)
             if arrived is None:
                 raise BadFrame("the member has ended the link")
+            if arrived:
+                self._silence.since_ms = now_ms
+            else:
+                self._silence.check(now_ms, "no PING was answered")
             for frame in self._reader.feed(arrived):
-                raise BadFrame(_refused(frame))
-            if not self._unsent and now_ms - self._silence.since_ms > self._settings.silence_max // 3:
+                _take_answer(frame)
+            if now_ms >= self._ping_ms:
+                self._ping_ms = now_ms + self._settings.silence_max // 3
                 self._unsent += ping_frame()
-            self.write(now_ms)
-            if self._unsent:
-                self._silence.check(now_ms, "no byte was taken")
+            self.write()
         except BadFrame as error:
             self.end(str(error))
 
-    def write(self, now_ms: int) -> None:
+    def write(self) -> None:
         """Hand bytes to the link until it is full."""
         if self._link is None:
             return
         while self._unsent and (count := self._link.send(bytes(self._unsent[:READ_BYTES]))):
             del self._unsent[:count]
-            self._silence.since_ms = now_ms
 
     def _connect(self, now_ms: int) -> bool:
         if now_ms < self.connect_ms:
@@ -119,7 +122,7 @@ class _Sender:
             return False
         self._reader = Framing(RaftKind, _SENTENCE_BYTES_MAX)
         self._unsent = bytearray(self._hello)
-        self._silence.since_ms = now_ms
+        self._silence.since_ms = self._ping_ms = now_ms
         self._unanswered = self._state = None
         return True
 
@@ -166,10 +169,12 @@ class _Sender:
             _LOG.info("no_link_to address=%s reason=%r", self._address, reason)
 
 
-def _refused(frame: Frame) -> str:
-    if frame.kind is not RaftKind.REFUSAL:
-        return f"a frame of kind {frame.kind.name} may not come here"
-    return f"the member refuses: {frame.body.decode(errors='replace')}"
+def _take_answer(frame: Frame) -> None:
+    """Take what a receiver sends. Raises BadFrame unless it is the answer to a PING."""
+    if frame.kind is RaftKind.REFUSAL:
+        raise BadFrame(f"the member refuses: {frame.body.decode(errors='replace')}")
+    if frame.kind is not RaftKind.PING:
+        raise BadFrame(f"a frame of kind {frame.kind.name} may not come here")
 
 
 class _Receiver:
@@ -186,6 +191,7 @@ class _Receiver:
         self._settings = settings
         self._reader = Framing(RaftKind, frame_bytes_max(settings.batch_bytes_max, settings.body_bytes_max))
         self._silence = _Silence(settings.silence_max, now_ms)
+        self._unsent = b""
 
     @property
     def peer(self) -> str:
@@ -209,6 +215,9 @@ class _Receiver:
                     yield message_of(frame)
                 elif frame.body:
                     raise BadFrame(f"a frame of kind PING has {len(frame.body)} bytes")
+                elif not self._unsent:
+                    self._unsent = ping_frame()
+            self._unsent = self._unsent[self._link.send(self._unsent) :] if self._unsent else b""
             self._reader.check_time(now_ms, self._settings.silence_max)
         except BadFrame as error:
             self.end(str(error))
@@ -313,10 +322,10 @@ class Peers:
         for to, message in envelopes:
             self._senders[to].send(message, now_ms, at_once=at_once)
 
-    def write(self, now_ms: int) -> None:
+    def write(self) -> None:
         """Hand queued bytes to the links."""
         for each in self._senders.values():
-            each.write(now_ms)
+            each.write()
 
     # ---- for operators -------------------------------------------------------------------------------------------
 

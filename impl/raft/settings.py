@@ -47,7 +47,7 @@ class RaftSettings:
     """Time after which an append that is not committed is answered UNKNOWN. `maxWaitAckTimeMs` in DLedger."""
     reconnect_interval: int = 200
     silence_max: int = 5_000
-    """Time without a received or accepted byte after which a link ends."""
+    """Time without a received byte after which a link ends."""
     connections_max: int = 32
     batch_bytes_max: int = 256 << 10
     """Bytes of entries in one message, about."""

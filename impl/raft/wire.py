@@ -3,7 +3,7 @@
     HELLO          version (u16), sender (u16), receiver (u16), size (u16) and text of the group, text of the address
                    at which the sender serves clients
     REFUSAL        a sentence in UTF-8; the receiver of a link then ends it
-    PING           nothing; sent on an idle link
+    PING           nothing; the receiver of a link sends it back
     VOTE           term (i64), last term (i64), end of the log (i64)
     VOTE_ANSWER    term (i64), granted (u8)
     APPEND         term, begin, previous term, commit, round (5 x i64), count of entries (u32), then for each entry its

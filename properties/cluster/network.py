@@ -104,6 +104,11 @@ class LinkEnd:
         """The address of the other end."""
         return self._link.address if self._way == REPLICA else f"replica-{self._link.replica}:1"
 
+    @property
+    def untaken_bytes(self) -> int:
+        """The number of sent bytes that the other end has not taken."""
+        return len(self._link.waiting[1 - self._way])
+
     def send(self, data: bytes) -> int:
         """Accept all bytes, none after the end."""
         if self._link.is_closed:

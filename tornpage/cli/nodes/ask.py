@@ -9,7 +9,7 @@ from tornpage.cli.document import refuse
 
 __all__ = ["command"]
 
-_NUMBERS = frozenset({"queue", "offset", "max"})
+_NUMBERS = frozenset({"queue", "offset", "max", "from", "member"})
 
 
 @click.command("ask")
@@ -27,9 +27,10 @@ def command(address: str, operation: str, fields: tuple[str, ...], timeout: floa
     tornpage ask 127.0.0.1:10911 get topic=T queue=0 offset=0 max=10
     tornpage ask 127.0.0.1:10911 drain
     tornpage ask 127.0.0.1:10911 become role=SLAVE master=127.0.0.1:10922
+    tornpage ask 127.0.0.1:10931 append body=hello
 
-    Operations: put, get, query, queues, commit, progress, flush, status, drain, become, follow. Exits with 2 if the
-    node does not answer or refuses.
+    Operations: put, get, query, queues, commit, progress, flush, status, drain, become, follow. A member of a Raft
+    group has append, read, entries, status, transfer. Exits with 2 if the node does not answer or refuses.
     """
     from tornpage.impl.serving.client import Client
 
