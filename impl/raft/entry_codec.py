@@ -34,6 +34,7 @@ __all__ = [
     "blank",
     "checked",
     "entry",
+    "skimmed",
     "unit",
     "unit_of",
 ]
@@ -42,6 +43,7 @@ MAGIC, BLANK = 1, -1
 _HEADER = struct.Struct(">iiqqqiIIi")
 _UNIT = struct.Struct(">iqiqq")
 _BLANK = struct.Struct(">ii")
+_SEALED = struct.Struct(">iqqqI")
 HEADER_BYTES, UNIT_BYTES, BLANK_BYTES_MIN = _HEADER.size, _UNIT.size, _BLANK.size
 
 
@@ -83,6 +85,37 @@ def checked(data: bytes | memoryview, position: int) -> Found | None:
     return Found(index, term, place, body, is_sealed)
 
 
+def skimmed(data: bytes, position: int, place: int, term: int) -> list[tuple[int, int, int]]:
+    """Return position, term and size of the entries at the begin of a block.
+
+    The first entry is that of a place, after one of a term. The list ends at the first one that `checked` refuses, that
+    has no checksums, or that contradicts the ones before it.
+    """
+    rows: list[tuple[int, int, int]] = []
+    unpack, seal_of = _HEADER.unpack_from, _SEALED.pack
+    view = memoryview(data)
+    at, last = 0, len(data) - HEADER_BYTES
+    while at <= last:
+        magic, size, index, entry_term, begin, channel, seal, of_body, body_bytes = unpack(data, at)
+        end = at + size
+        if (
+            magic != MAGIC
+            or channel
+            or index != place
+            or begin != position
+            or entry_term < term
+            or body_bytes < 0
+            or size != HEADER_BYTES + body_bytes
+            or end > len(data)
+            or of_body != crc32(view[at + HEADER_BYTES : end])
+            or seal != (crc32(seal_of(size, index, entry_term, begin, of_body)) or 1)
+        ):
+            break
+        rows.append((begin, entry_term, size))
+        at, place, term, position = end, place + 1, entry_term, position + size
+    return rows
+
+
 def unit(index: int, term: int, position: int, size_bytes: int) -> bytes:
     """Return the bytes of an index unit."""
     return _UNIT.pack(MAGIC, position, size_bytes, index, term)
@@ -97,4 +130,4 @@ def unit_of(data: bytes) -> tuple[int, int, int, int] | None:
 
 
 def _seal(size: int, index: int, term: int, position: int, of_body: int) -> int:
-    return crc32(struct.pack(">iqqqI", size, index, term, position, of_body)) or 1
+    return crc32(_SEALED.pack(size, index, term, position, of_body)) or 1

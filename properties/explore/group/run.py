@@ -30,7 +30,7 @@ _ANSWERS_BEFORE_KILL = 50
 _LIVES_S = 0.3
 _PATIENCE_S = 60.0
 _LOOK_S = 0.002
-_PER_SECOND = 500
+_PER_SECOND = 200
 """Appends in a second while leaders are killed, so that most of the time is waiting."""
 _KILL_OUTSTANDING = 16
 _RATE_OUTSTANDING = 64

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.raft import entry_codec
 from tornpage.impl.raft.hard_state import HardState, HardStateDamaged
 from tornpage.impl.raft.messages import Carried
 from tornpage.impl.raft.raft_log import RaftLog, RaftLogDamaged
@@ -169,3 +171,77 @@ def test_a_file_without_a_term_is_damage(files: RecordingFiles) -> None:
     write(files, f"{DIRECTORY}/currterm", 0, b"?" * 24)
     with pytest.raises(HardStateDamaged, match="has no term and vote"):
         HardState(files, DIRECTORY)
+
+
+def opening(files: RecordingFiles) -> list[Carried] | str:
+    """Return the entries of the log, or why it does not open."""
+    try:
+        log = opened(files)
+    except RaftLogDamaged as error:
+        return str(error)
+    found = content(log)
+    log.close()
+    return found
+
+
+@pytest.mark.parametrize("floor", [2, 6])
+def test_blocks_of_entries_are_read_as_single_ones(
+    tracker: DirtyTracker, floor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever byte has changed: of entries with and without an index unit, in two files."""
+    log_files = RecordingFiles(EMPTY_DISK, tracker=tracker)
+    log = opened(log_files)
+    entries = [Carried(1 + at // 3, bytes([65 + at]) * 60) for at in range(6)]
+    log.append(entries[:floor])
+    log.sync()
+    log.append(entries[floor:])
+    log.close()
+    journal, base = tuple(log_files.journal), log_files.base
+    for path in (DATA, f"{DIRECTORY}/data/{FILE_BYTES:020d}", f"{DIRECTORY}/index/{0:020d}"):
+        for at in range(0, FILE_BYTES, 3):
+            results = []
+            for skims in (True, False):
+                files = RecordingFiles(base, tracker=tracker, journal=journal)
+                write(files, path, at, bytes([read(files, path)[at] ^ 1]))
+                with monkeypatch.context() as patch:
+                    if not skims:
+                        patch.setattr(RaftLog, "_skim", lambda log, position: position)
+                        patch.setattr(RaftLog, "_equal_units", lambda log: 0)
+                    results.append(opening(files))
+            assert results[0] == results[1], (path, at)
+
+
+def test_a_long_log_is_read_in_blocks(files: RecordingFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = RaftLog(files, DIRECTORY, data_file_bytes=1 << 16, index_file_bytes=1 << 16)
+    log.append([Carried(1, b"x")] * 2_000)
+    log.sync()
+    log.close()
+    reads: list[int] = []
+    read_of = RecordingFiles.read
+
+    def counted(files: RecordingFiles, file: OpenFile, offset: int, size_bytes: int) -> bytes:
+        reads.append(size_bytes)
+        return read_of(files, file, offset, size_bytes)
+
+    monkeypatch.setattr(RecordingFiles, "read", counted)
+    assert RaftLog(files, DIRECTORY, data_file_bytes=1 << 16, index_file_bytes=1 << 16).end == 2_000
+    assert len(reads) < 50
+
+
+def test_a_block_ends_at_the_first_entry_that_is_not_plainly_right() -> None:
+    first = entry_codec.entry(4, 2, 100, b"abc")
+    second = entry_codec.entry(5, 3, 151, b"")
+    rows = [(100, 2, 51), (151, 3, 48)]
+    assert entry_codec.skimmed(first + second, 100, 4, 2) == rows
+    unsealed = second[:36] + bytes(8) + second[44:]
+    for other in (
+        entry_codec.entry(6, 3, 151, b""),
+        entry_codec.entry(5, 1, 151, b""),
+        entry_codec.entry(5, 3, 152, b""),
+        entry_codec.blank(512 - 151) + bytes(60),
+        second[:47],
+        unsealed,
+        b"",
+    ):
+        assert entry_codec.skimmed(first + other, 100, 4, 2) == rows[:1]
+    assert entry_codec.skimmed(first, 100, 4, 3) == []
