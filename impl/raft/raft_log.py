@@ -307,9 +307,9 @@ class RaftLog:
             self._erase_after_end(int(last[0]) + self._data_file_bytes)
 
     def _skim(self, position: int) -> int:
-        """Note the entries with checksums that follow in the same file, and return the position after them.
+        """Note the entries with checksums that follow in the same file.
 
-        `_entry_at` decides about the first one that is not plainly right.
+        Return the position after them. `_entry_at` decides about the first one that is not plainly right.
         """
         while True:
             path, at = self._place_of(position)
@@ -370,7 +370,10 @@ class RaftLog:
             count += 1
 
     def _equal_units(self) -> int:
-        """Return the number of leading units that are those of the entries, up to a difference in some block."""
+        """Return a number of leading units that are those of the entries.
+
+        The block with the first difference is not counted.
+        """
         count = 0
         while count < self.end:
             path, at = self._unit_place(count)

@@ -1,4 +1,4 @@
-"""Kill or hang the leader of a group while clients append, and look for acknowledged entries.
+"""Kill or hang the leader of a group, and look for acknowledged entries.
 
 Three processes of `tornpage serve` are a group on loopback. A producer appends to the leader. A fail-over is the time
 from the kill of the leader to the first entry that another member acknowledges. After it the killed member starts

@@ -81,7 +81,7 @@ def test_a_leader_without_a_majority_answers_no_read_and_takes_no_entry() -> Non
 
 
 def test_a_leader_that_hears_nobody_is_replaced() -> None:
-    """Otherwise its heartbeats would keep the others from an election for ever."""
+    """Otherwise its heartbeats would keep the others from an election without end."""
     group = Group()
     leader = group.elect()
     group.cut |= {(each, leader) for each in range(3) if each != leader}

@@ -43,7 +43,7 @@ class Wire:
 
 
 class Wires:
-    """A network on which nobody answers and the test connects."""
+    """A network without other members, on which the test connects."""
 
     def __init__(self) -> None:
         self.backlog: list[Wire] = []

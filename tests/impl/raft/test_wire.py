@@ -87,7 +87,7 @@ def test_a_greeting_is_read_as_it_was_sent() -> None:
 
 
 def test_the_longest_message_fits() -> None:
-    """A batch of `batch_bytes_max` by the sizes of entries on a disk, or one entry of the longest body."""
+    """It has a full batch by the sizes of entries on a disk, or the longest body."""
     limit = frame_bytes_max(batch_bytes_max=1_000, body_bytes_max=5_000)
     full = AppendEntries(1, 1, 1, tuple(Carried(1, b"x") for _ in range(1_000 // 49)), 0, 0)
     one = AppendEntries(1, 1, 1, (Carried(1, bytes(5_000)),), 0, 0)

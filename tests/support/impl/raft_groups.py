@@ -1,4 +1,4 @@
-"""A Raft group in one thread: virtual time, a network in memory, members that die and return."""
+"""A Raft group in one thread: virtual time, a network in memory, kills and restarts."""
 
 import random
 from collections.abc import Callable
@@ -28,7 +28,10 @@ def address_of(member: int) -> str:
 
 
 class _End:
-    """An end of a link on loopback, with room for some bytes. A cut direction delivers nothing."""
+    """An end of a link on loopback, with room for some bytes.
+
+    A cut direction delivers nothing.
+    """
 
     def __init__(self, end: LinkEnd, peer: str, is_cut: Callable[[], bool]) -> None:
         self._end = end
