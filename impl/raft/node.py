@@ -42,8 +42,8 @@ _LOOK_MS = 100
 class RaftNode:
     """One member that runs.
 
-    `clients` is the address that the other members tell clients. `failure` is why the member has ended, else an empty
-    text. `elections` counts those that it began.
+    `clients` is the address that the other members tell clients. `refusal` is why the last step took no requests, None
+    if it took them. `failure` is why the member has ended, else an empty text. `elections` counts those that it began.
 
     Raises OSError if the member cannot listen at its address.
     """
@@ -60,6 +60,7 @@ class RaftNode:
     ) -> None:
         self.failure = ""
         self.elections = 0
+        self.refusal: RaftStatus | None = RaftStatus.NOT_LEADER
         self._application = application
         self._member = member = application.member
         self._settings = settings
@@ -114,7 +115,8 @@ class RaftNode:
             self._receive(source, message, now_ms)
         self._follow_timers(now_ms)
         self._take_transfers(now_ms)
-        self._send(application.begin_requests(now_ms, self._refusal(now_ms)), now_ms)
+        self.refusal = self._refusal(now_ms)
+        self._send(application.begin_requests(now_ms, self.refusal), now_ms)
         self._peers.write()
         if log.synced < log.end:
             self._send(application.sync(), now_ms)
@@ -196,10 +198,10 @@ class RaftNode:
     def _take_transfers(self, now_ms: int) -> None:
         while self._transfers:
             to, answer = self._transfers.popleft()
-            refusal = self._refusal(now_ms)
-            sent = [] if refusal is not None else self._application.transfer(to)
+            self.refusal = self._refusal(now_ms)
+            sent = [] if self.refusal is not None else self._application.transfer(to)
             self._send(sent, now_ms)
-            settle(answer, Answered(refusal or (RaftStatus.OK if sent else RaftStatus.BUSY)))
+            settle(answer, Answered(self.refusal or (RaftStatus.OK if sent else RaftStatus.BUSY)))
 
     # ---- the end -------------------------------------------------------------------------------------------------
 

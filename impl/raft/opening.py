@@ -1,4 +1,4 @@
-"""Open the directory of a member: its lock, its log, its term and vote.
+"""Open the directory of a member with entries: its lock, its log, its term and vote.
 
 A member n0 keeps its files in `dledger-n0` of its directory, as DLedger does.
 """
@@ -11,9 +11,10 @@ from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.impl.raft.settings import RaftSettings
 
-__all__ = ["OpenMember"]
+__all__ = ["OpenMember", "require_member"]
 
 _PREFIX = "dledger-n"
+_STORE = "consumequeue"
 
 
 class OpenMember:
@@ -29,9 +30,7 @@ class OpenMember:
         self._lock.acquire()
         try:
             path = f"{directory}/{_PREFIX}{me}"
-            _check_owner(files, directory, me)
-            _check_sizes(files, f"{path}/data", "data_file_bytes", settings.data_file_bytes)
-            _check_sizes(files, f"{path}/index", "index_file_bytes", settings.index_file_bytes)
+            require_member(files, directory, me, settings)
             self.log = parts.of(RaftLog)(
                 files, path, data_file_bytes=settings.data_file_bytes, index_file_bytes=settings.index_file_bytes
             )
@@ -46,7 +45,10 @@ class OpenMember:
         self._lock.release()
 
 
-def _check_owner(files: Files, directory: str, me: int) -> None:
+def require_member(files: Files, directory: str, me: int, settings: RaftSettings) -> None:
+    """Raise BadDirectory unless a directory fits a member with these settings, or is new."""
+    if files.stat(directory) is None:
+        return
     names = files.list_directory(directory)
     found = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
     if "commitlog" in names:
@@ -54,6 +56,13 @@ def _check_owner(files: Files, directory: str, me: int) -> None:
     if found and str(me) not in found:
         remedy = f"give --raft-id {found[0]}, or another directory"
         raise BadDirectory(directory, f"has the log of member n{found[0]}, and this is member n{me}", remedy)
+    if found and (_STORE in names) is not (settings.content == "messages"):
+        kept = "messages" if _STORE in names else "entries"
+        remedy = f"{'give' if kept == 'messages' else 'leave out'} --raft-messages"
+        raise BadDirectory(directory, f"has {kept}, and this member is to have {settings.content}", remedy)
+    path = f"{directory}/{_PREFIX}{me}"
+    _check_sizes(files, f"{path}/data", "data_file_bytes", settings.data_file_bytes)
+    _check_sizes(files, f"{path}/index", "index_file_bytes", settings.index_file_bytes)
 
 
 def _check_sizes(files: Files, path: str, name: str, size_bytes: int) -> None:

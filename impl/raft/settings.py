@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Literal
 
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.raft.raft_log import DATA_FILE_BYTES, INDEX_FILE_BYTES
@@ -40,6 +41,8 @@ class RaftSettings:
     """
 
     peers: tuple[str, ...]
+    content: Literal["entries", "messages"] = "entries"
+    """What clients use: entries of bytes, or a message store."""
     heartbeat_interval: int = 150
     election_timeout_min: int = 600
     election_timeout_max: int = 1_200
@@ -102,7 +105,7 @@ class RaftSettings:
     @property
     def group(self) -> str:
         """What all members have to have in common, as a text."""
-        return f"{','.join(self.peers)} with data files of {self.data_file_bytes} bytes"
+        return f"{','.join(self.peers)} with {self.content} in data files of {self.data_file_bytes} bytes"
 
     @property
     def hosts(self) -> tuple[str, ...]:

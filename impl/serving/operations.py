@@ -19,8 +19,9 @@ to a put comes when the store keeps its promise: after the flush and the confirm
 configuration asks for them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import StoreError
@@ -37,43 +38,37 @@ from tornpage.impl.serving.fields import (
     refusal,
     text_of,
 )
+from tornpage.impl.store import MessageStore
 
-__all__ = ["Operations", "put_answer"]
+__all__ = ["Operations", "StoreOperations", "put_answer", "store_status"]
 
 _MESSAGES_MAX = 1_000
 
 
-class Operations:
-    """The operations of one node.
+class StoreOperations:
+    """The operations of a store. `store_of` is called for each request."""
 
-    `answer` returns at once. Only a change of roles takes as long as an open of the store.
-    """
-
-    def __init__(self, node: ReplicatedStore) -> None:
-        self._node = node
-        self._known: Mapping[str, Callable[[Fields], Answer]] = {
+    def __init__(self, store_of: Callable[[], MessageStore]) -> None:
+        self._store_of = store_of
+        self._known: dict[str, Callable[[Fields], Answer]] = {
             "get": self._get,
             "query": self._query,
             "queues": self._queues,
             "commit": self._commit,
             "progress": self._progress,
             "flush": self._flush,
-            "status": self._status,
-            "drain": self._drain,
-            "become": self._become,
-            "follow": self._follow,
         }
 
-    def answer_of(self, _: Fields, result: PutResult) -> Answer:
+    def answer_of(self, _: Fields, result: Any) -> Answer:
         """Return the answer to a put whose future is done."""
         return put_answer(result)
 
-    def answer(self, request: Fields) -> "Answer | Future[PutResult]":
+    def answer(self, request: Fields) -> "Answer | Future[Any]":
         """Return the answer to a request, or a future for a put."""
         operation = request.get("op")
         try:
             if operation == "put":
-                return self._node.store.put_async(_message(request))
+                return self._store_of().put_async(_message(request))
             if not isinstance(operation, str) or operation not in self._known:
                 return refusal(f"no operation is named {operation!r}; the names are put, {', '.join(self._known)}")
             return {"ok": True, **self._known[operation](request)}
@@ -86,7 +81,7 @@ class Operations:
 
     def _get(self, fields: Fields) -> Answer:
         count = number_of(fields, "max", 32, 1, _MESSAGES_MAX)
-        found = self._node.store.get_message(
+        found = self._store_of().get_message(
             text_of(fields, "topic"), number_of(fields, "queue", 0), number_of(fields, "offset", 0), max_msg_nums=count
         )
         with found:
@@ -101,11 +96,11 @@ class Operations:
 
     def _query(self, fields: Fields) -> Answer:
         count = number_of(fields, "max", 32, 1, _MESSAGES_MAX)
-        with self._node.store.query_message(text_of(fields, "topic"), text_of(fields, "key"), max_num=count) as found:
+        with self._store_of().query_message(text_of(fields, "topic"), text_of(fields, "key"), max_num=count) as found:
             return {"messages": [_document(buffer.message()) for buffer in found.messages]}
 
     def _queues(self, _: Fields) -> Answer:
-        store = self._node.store
+        store = self._store_of()
         rows = [
             {
                 "topic": topic,
@@ -121,33 +116,42 @@ class Operations:
 
     def _commit(self, fields: Fields) -> Answer:
         group, topic = text_of(fields, "group"), text_of(fields, "topic")
-        self._node.store.commit_offset(group, topic, number_of(fields, "queue", 0), number_of(fields, "offset"))
+        self._store_of().commit_offset(group, topic, number_of(fields, "queue", 0), number_of(fields, "offset"))
         return {}
 
     def _progress(self, fields: Fields) -> Answer:
         group, topic = text_of(fields, "group"), text_of(fields, "topic")
-        return {"offset": self._node.store.query_offset(group, topic, number_of(fields, "queue", 0))}
-
-    # ---- the node ------------------------------------------------------------------------------------------------
+        return {"offset": self._store_of().query_offset(group, topic, number_of(fields, "queue", 0))}
 
     def _flush(self, _: Fields) -> Answer:
-        flushed = self._node.store.flush()
+        flushed = self._store_of().flush()
         return {"durable": flushed.durable, "flushed_offset": flushed.flushed_offset}
+
+
+class Operations(StoreOperations):
+    """The operations of one node.
+
+    `answer` returns at once. Only a change of roles takes as long as an open of the store.
+    """
+
+    def __init__(self, node: ReplicatedStore) -> None:
+        super().__init__(lambda: node.store)
+        self._node = node
+        self._known |= {
+            "status": self._status,
+            "drain": self._drain,
+            "become": self._become,
+            "follow": self._follow,
+        }
+
+    # ---- the node ------------------------------------------------------------------------------------------------
 
     def _status(self, _: Fields) -> Answer:
         return self.status()
 
     def status(self) -> Answer:
         """Return the status of the node and of its store."""
-        store = self._node.store
-        return {
-            **self._node.status(),
-            "store": store.directory,
-            "read_only_reason": store.read_only_reason,
-            "dispatch_behind_bytes": store.dispatch_behind_bytes,
-            "dispatch_error": store.dispatch_error,
-            "findings_of_store": [f"{each.severity} {each.code}: {each.message}" for each in store.findings],
-        }
+        return {**self._node.status(), **store_status(self._node.store)}
 
     def _drain(self, _: Fields) -> Answer:
         return {"left": self._node.drain()}
@@ -163,6 +167,17 @@ class Operations:
     def _follow(self, fields: Fields) -> Answer:
         self._node.follow(address_of(fields, "master"))
         return self.status()
+
+
+def store_status(store: MessageStore) -> Answer:
+    """Return the status of a store."""
+    return {
+        "store": store.directory,
+        "read_only_reason": store.read_only_reason,
+        "dispatch_behind_bytes": store.dispatch_behind_bytes,
+        "dispatch_error": store.dispatch_error,
+        "findings_of_store": [f"{each.severity} {each.code}: {each.message}" for each in store.findings],
+    }
 
 
 def put_answer(result: PutResult) -> Answer:

@@ -38,7 +38,7 @@ class RaftOperations:
     """
 
     def __init__(self, entries: RaftEntries, body_at: Callable[[int], bytes]) -> None:
-        self._log = entries
+        self.application = entries
         self._member = entries.member
         self._body_at = body_at
         self._node: RaftNode | None = None
@@ -57,7 +57,7 @@ class RaftOperations:
                     return self._append(request)
                 case "read":
                     _range(request)
-                    return self._log.read()
+                    return self.application.read()
                 case "transfer":
                     return self._node.transfer(number_of(request, "member", high=self._member.members - 1))
                 case "entries":
@@ -90,13 +90,13 @@ class RaftOperations:
 
     def status(self) -> Answer:
         """Return the state of the member."""
-        return {} if self._node is None else {**self._node.status(), "waiting": self._log.waiting}
+        return {} if self._node is None else {**self._node.status(), "waiting": self.application.waiting}
 
     def _append(self, request: Fields) -> "Future[Answered]":
         body = body_of(request)
         if not body:
             raise BadRequest("`body` is empty; an entry of a client has at least one byte")
-        return self._log.append(body)
+        return self.application.append(body)
 
     def _entries(self, request: Fields, end: int) -> Answer:
         first, count = _range(request)

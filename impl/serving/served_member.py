@@ -3,21 +3,27 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 
+from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
-from tornpage.impl.io.files import Files
+from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.parts import Parts
+from tornpage.impl.raft.application import Application
 from tornpage.impl.raft.entries import RaftEntries
 from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.node import RaftNode
-from tornpage.impl.raft.opening import OpenMember
+from tornpage.impl.raft.opening import OpenMember, require_member
 from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.settings import RaftSettings
+from tornpage.impl.raft.store_application import StoreApplication
 from tornpage.impl.replication.node_thread import NodeThread
 from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
 from tornpage.impl.serving.client_server import ClientServer
 from tornpage.impl.serving.fields import Answer
 from tornpage.impl.serving.raft_operations import RaftOperations
+from tornpage.impl.serving.raft_store_operations import RaftStoreOperations
 from tornpage.impl.serving.served_node import require_loopback
 
 __all__ = ["ServedMember"]
@@ -39,42 +45,82 @@ class ServedMember:
         listen: str,
         may_leave_loopback: bool,
         files: Files,
+        clock: Clock,
         parts: Parts,
+        config: MessageStoreConfig | None = None,
         seed: int | None = None,
         when_failed: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the member and connect it to its group.
 
         `listen` is the address for clients, always on loopback. Members on other machines need `may_leave_loopback`.
+        `config` is that of a message store; the sizes of its log files and the time-out of its puts are in `settings`.
         `seed` draws the election time-outs; None draws other ones in each process. `when_failed` is called once if
         the member ends by itself.
 
         Raises BadConfig for a forbidden address or a number outside the group, OSError for an address that is in use,
-        and what `OpenMember` raises. A wrong address changes no file.
+        and what `OpenMember` and `RaftStore.open` raise. A wrong address changes no file.
         """
         _check(me, settings, listen, may_leave_loopback=may_leave_loopback)
         self._when_failed = when_failed
         self._is_over = False
-        self._open = OpenMember(directory, me, settings, files=files, parts=parts)
+        network = TcpNetwork()
+        operations, self._close_files = self._opened(directory, me, settings, config, files, clock, parts, network.wake)
+        self._operations = operations
         try:
-            self._begin(me, settings, listen, parts, random.Random(seed))
+            self._begin(operations.application, settings, listen, network, random.Random(seed))
         except BaseException:
-            self._open.close()
+            self._close_files()
             raise
 
-    def _begin(self, me: int, settings: RaftSettings, listen: str, parts: Parts, rng: random.Random) -> None:
-        network = TcpNetwork()
-        log = RecentEntries(self._open.log, settings.recent_bytes_max)
+    @staticmethod
+    def _opened(
+        directory: str,
+        me: int,
+        settings: RaftSettings,
+        config: MessageStoreConfig | None,
+        files: Files,
+        clock: Clock,
+        parts: Parts,
+        wake: Callable[[], None],
+    ) -> tuple[RaftOperations | RaftStoreOperations, Callable[[], None]]:
+        """Open the files; return the operations of clients, and what closes the files."""
+        if settings.content == "messages":
+            require_member(files, directory, me, settings)
+            config = replace(
+                config or MessageStoreConfig(),
+                mapped_file_size_commit_log=settings.data_file_bytes,
+                slave_timeout=settings.answer_timeout,
+            )
+            store = StoreApplication(
+                directory,
+                me,
+                config,
+                settings,
+                files=files,
+                clock=clock,
+                parts=parts,
+                wake=wake,
+            )
+            return RaftStoreOperations(store), store.close
+        member_files = OpenMember(directory, me, settings, files=files, parts=parts)
         member = parts.of(RaftMember)(
-            me, len(settings.peers), log, self._open.hard_state, batch_bytes_max=settings.batch_bytes_max
+            me,
+            len(settings.peers),
+            RecentEntries(member_files.log, settings.recent_bytes_max),
+            member_files.hard_state,
+            batch_bytes_max=settings.batch_bytes_max,
         )
-        entries = RaftEntries(member, settings, network.wake)
-        self._operations = RaftOperations(entries, self._open.log.body_at)
+        return RaftOperations(RaftEntries(member, settings, wake), member_files.log.body_at), member_files.close
+
+    def _begin(
+        self, application: Application, settings: RaftSettings, listen: str, network: TcpNetwork, rng: random.Random
+    ) -> None:
         self._clients = ClientServer(listen, self._operations)
         try:
             self.address = self._clients.address
             self._node = RaftNode(
-                entries, settings, network=network, rng=rng, now_ms=_monotonic_ms(), clients=self.address
+                application, settings, network=network, rng=rng, now_ms=_monotonic_ms(), clients=self.address
             )
         except BaseException:
             self._clients.close()
@@ -103,7 +149,8 @@ class ServedMember:
         self._thread.stop()
         self._node.close(_monotonic_ms())
         self._clients.close()
-        self._open.close()
+        with suppress(OSError) if self.has_failed else nullcontext():
+            self._close_files()
         return self._node.failure
 
 

@@ -528,6 +528,7 @@ def _pair(context: click.Context, /, **asked: Any) -> None:
 @click.option(
     "--hang", "hangs", is_flag=True, help="Stop the leader with SIGSTOP instead; it goes on after the fail-over."
 )
+@click.option("--messages", is_flag=True, help="Put messages into a store instead of entries into a log.")
 @_directory_option
 @options.seed_option
 @options.out_option
@@ -542,5 +543,6 @@ def _group(context: click.Context, /, **asked: Any) -> None:
     \b
     tornpage explore group 100 --seed 1
     tornpage explore group 20 --hang
+    tornpage explore group 20 --messages
     """
     _carry_out(exploring.explore_group, context, **asked)

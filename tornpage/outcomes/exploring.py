@@ -77,6 +77,7 @@ class Request:
     has_store: bool = False
     role: str = "SYNC_MASTER"
     hangs: bool = False
+    messages: bool = False
     writer: "Writer | None" = None
     peer_mode: "Mode | None" = None
     shrink: float | None = None
@@ -254,7 +255,10 @@ def explore_group(request: Request) -> tuple[Outcome, str]:
     from tornpage.render.groups import group_command, group_outcome
 
     assert request.kills is not None
-    again = group_command(request.kills, seed=request.seed, members=request.members, hangs=request.hangs)
+    again = group_command(
+        request.kills, seed=request.seed, members=request.members, hangs=request.hangs, messages=request.messages
+    )
+    say(again)
     try:
         with counted_progress("killing", total=request.kills, unit="kills") as show:
             report = run_group(
@@ -262,6 +266,7 @@ def explore_group(request: Request) -> tuple[Outcome, str]:
                 seed=request.seed,
                 members=request.members,
                 hangs=request.hangs,
+                messages=request.messages,
                 directory=request.directory,
                 progress=lambda kills: show(kills, ""),
             )

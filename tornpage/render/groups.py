@@ -12,9 +12,10 @@ _SHOWN = 10
 _QUANTILES = (("min", 0.0), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 
 
-def group_command(kills: int, *, seed: int, members: int, hangs: bool) -> str:
+def group_command(kills: int, *, seed: int, members: int, hangs: bool, messages: bool) -> str:
     """Return the command that runs a campaign again."""
-    return f"tornpage explore group {kills} --members {members}{' --hang' if hangs else ''} --seed {seed}"
+    options = f"{' --hang' if hangs else ''}{' --messages' if messages else ''}"
+    return f"tornpage explore group {kills} --members {members}{options} --seed {seed}"
 
 
 def group_outcome(report: GroupReport, *, seed: int, command: str) -> tuple[Outcome, str]:
@@ -34,9 +35,10 @@ def group_outcome(report: GroupReport, *, seed: int, command: str) -> tuple[Outc
     }
     figures = {"kills": len(report.failovers_ms), "members": report.members, "lost": len(report.lost), **timings}
     findings = []
+    kept = "messages" if report.messages else "entries"
     if report.lost:
         names = ", ".join(map(str, report.lost[:_SHOWN]))
-        sentence = f"{len(report.lost)} acknowledged entries are not in the logs of all members: {names}"
+        sentence = f"{len(report.lost)} acknowledged {kept} are not at their places in all members: {names}"
         findings.append(Finding("contract-15", "broken", sentence).document())
     if report.unequal:
         findings.append(Finding("contract-15", "broken", report.unequal).document())
@@ -68,6 +70,7 @@ def _lines(
     seed: int,
 ) -> list[str]:
     what = "stops of the leader by SIGSTOP" if report.hangs else "kills of the leader by SIGKILL"
+    verb, kept = ("puts", "messages") if report.messages else ("appends", "entries")
     answers = ", ".join(f"{count:,} {status}" for status, count in report.answers.most_common())
     shown = [("fail-over", failovers)] if report.hangs else [("fail-over", failovers), ("restart", restarts)]
     return [
@@ -76,9 +79,9 @@ def _lines(
         f"  {'ms':<10}" + "".join(f"{name:>9}" for name, _ in _QUANTILES),
         *(f"  {name:<10}" + "".join(f"{value:>9,.0f}" for value in row.values()) for name, row in shown),
         "",
-        f"{report.appends_per_s:,.0f} appends/s with 64 outstanding, before the first fail-over",
-        f"appends: {answers}",
-        f"{report.acknowledged:,} acknowledged entries, {len(report.lost)} of them lost",
+        f"{report.appends_per_s:,.0f} {verb}/s with 64 outstanding, before the first fail-over",
+        f"{verb}: {answers}",
+        f"{report.acknowledged:,} acknowledged {kept}, {len(report.lost)} of them lost",
         f"logs at the end: {report.entries:,} entries, {report.log_bytes:,} bytes"
         + ("" if report.unequal or not report.entries else ", equal in all members"),
         *(finding["sentence"] for finding in findings),

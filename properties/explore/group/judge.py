@@ -4,14 +4,14 @@ Nothing of the store is used here: an entry that both the store and a judge on i
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
 from tornpage.properties.explore.group.producer import body_of, number_of
 
-__all__ = ["Judged", "bodies_of", "judged"]
+__all__ = ["Judged", "bodies_of", "judged", "lost_of"]
 
 _HEADER = struct.Struct(">iiqqqiIIi")
 _BLANK = -1
@@ -45,12 +45,15 @@ def judged(logs: Sequence[Path], acknowledged: Mapping[int, int]) -> Judged:
         if bodies is not first:
             names = [name for name in sorted(files[0] | content) if files[0].get(name) != content.get(name)]
             unequal = f"the logs of {logs[0].parent.name} and {log.parent.name} differ in {', '.join(names)}"
-        lost.update(
-            number
-            for number, index in acknowledged.items()
-            if index >= len(bodies) or number_of(bodies[index]) != number or bodies[index] != body_of(number).encode()
-        )
+        lost.update(lost_of(bodies, acknowledged))
     return Judged(len(first), sum(map(len, files[0].values())), tuple(sorted(lost)), unequal)
+
+
+def lost_of(bodies: Sequence[bytes], acknowledged: Mapping[int, int]) -> Iterator[int]:
+    """Yield each acknowledged number whose body is not at its place."""
+    for number, place in acknowledged.items():
+        if place >= len(bodies) or number_of(bodies[place]) != number or bodies[place] != body_of(number).encode():
+            yield number
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:

@@ -8,7 +8,9 @@ from contextlib import suppress
 
 from tornpage.impl.serving.client import Client
 
-__all__ = ["FILLER_BYTES_MAX", "GroupProducer", "body_of", "number_of"]
+__all__ = ["FILLER_BYTES_MAX", "TOPIC", "GroupProducer", "body_of", "number_of"]
+
+TOPIC = "group"
 
 FILLER_BYTES_MAX = 400
 _NUMBER_DIGITS = 9
@@ -20,12 +22,16 @@ _PAUSE_S = 0.005
 class GroupProducer:
     """Appends numbered entries in a thread, `outstanding` at a time, until `stop`.
 
-    `next` is the first number that was not sent. A number is sent once. `acknowledged` has the index of each entry that
-    was answered OK, and `answers` counts all statuses. `per_second` limits the rate, 0 does not. `leader` is the member
-    that answered OK last.
+    With `messages` they are messages of one queue. `next` is the first number that was not sent. A number is sent once.
+    `acknowledged` has the index of each acknowledged entry, or the queue offset of the message, by number. `answers`
+    counts all statuses. `per_second` limits the rate, 0 does not. `leader` is the member that acknowledged last.
     """
 
-    def __init__(self, addresses: Sequence[str], first: int, *, outstanding: int, per_second: int) -> None:
+    def __init__(
+        self, addresses: Sequence[str], first: int, *, messages: bool, outstanding: int, per_second: int
+    ) -> None:
+        self._request = {"op": "put", "topic": TOPIC} if messages else {"op": "append"}
+        self._place = "queue_offset" if messages else "index"
         self.next = first
         self.acknowledged: dict[int, int] = {}
         self.answers: Counter[str] = Counter()
@@ -73,7 +79,7 @@ class GroupProducer:
             count = 0 if self._is_stopped else self._outstanding - unanswered
             if count:
                 numbers = range(self.next, self.next + count)
-                client.send(*({"op": "append", "id": n, "body": body_of(n)} for n in numbers))
+                client.send(*({**self._request, "id": n, "body": body_of(n)} for n in numbers))
                 self.next += count
                 sent += count
                 unanswered += count
@@ -88,8 +94,8 @@ class GroupProducer:
         """Take an answer; return whether to go on with this member."""
         status = str(answer.get("status", answer.get("error")))
         self.answers[status] += 1
-        if status == "OK":
-            self.acknowledged[int(str(answer["id"]))] = int(str(answer["index"]))
+        if status in ("OK", "PUT_OK"):
+            self.acknowledged[int(str(answer["id"]))] = int(str(answer[self._place]))
             self.leader = self._member
             if self._found_s is None and self._member != self._lost:
                 self._found_s = time.monotonic()

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tornpage.properties.cluster.served_process import ServedProcess, free_address
 from tornpage.properties.contract import HarnessError
-from tornpage.properties.explore.group.judge import judged
-from tornpage.properties.explore.group.producer import GroupProducer
+from tornpage.properties.explore.group.judge import judged, lost_of
+from tornpage.properties.explore.group.producer import TOPIC, GroupProducer
 from tornpage.properties.scratch import memory_directory, scratch_directory
 
 __all__ = ["GroupReport", "quantile", "run_group"]
@@ -35,6 +35,7 @@ _PER_SECOND = 200
 _KILL_OUTSTANDING = 16
 _RATE_OUTSTANDING = 64
 _RATE_S = 3.0
+_READ_MAX = 500
 
 
 @dataclass
@@ -47,6 +48,7 @@ class GroupReport:
 
     members: int
     hangs: bool
+    messages: bool = False
     failovers_ms: list[float] = field(default_factory=list)
     restarts_ms: list[float] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
@@ -78,15 +80,16 @@ def run_group(
     seed: int,
     members: int = 3,
     hangs: bool = False,
+    messages: bool = False,
     directory: str | None,
     progress: Callable[[int], None],
 ) -> GroupReport:
     """Run a group in a new directory, kill its leader `kills` times, and judge.
 
-    With `hangs` a leader is stopped by SIGSTOP instead, and goes on after the fail-over. Raises HarnessError and
-    OSError.
+    With `hangs` a leader is stopped by SIGSTOP instead, and goes on after the fail-over. With `messages` the group has
+    a message store, and each member is asked for its messages at the end. Raises HarnessError and OSError.
     """
-    report, began = GroupReport(members, hangs), time.monotonic()
+    report, began = GroupReport(members, hangs, messages), time.monotonic()
     with scratch_directory("tornpage-group-", below=directory or memory_directory()) as place:
         run = _Group(Path(place), random.Random(seed), report)
         try:
@@ -131,12 +134,19 @@ class _Group:
     def _start(self, member: int) -> None:
         values = {"data_file_bytes": _FILE_BYTES, "index_file_bytes": _INDEX_FILE_BYTES}
         options = [text for name, value in values.items() for text in ("--set", f"{name}={value}")]
+        options += ["--raft-messages"] if self._report.messages else []
         options += ["--raft-id", str(member), "--raft-peers", ",".join(self._peers), "--listen", self._clients[member]]
         self._nodes[member] = ServedProcess(self._place / f"m{member}", options)
 
     def _produce(self, outstanding: int, per_second: int) -> GroupProducer:
         first = 0 if self._producer is None else self._producer.next
-        self._producer = GroupProducer(self._clients, first, outstanding=outstanding, per_second=per_second)
+        self._producer = GroupProducer(
+            self._clients,
+            first,
+            messages=self._report.messages,
+            outstanding=outstanding,
+            per_second=per_second,
+        )
         return self._producer
 
     def _stop_producer(self) -> None:
@@ -186,14 +196,33 @@ class _Group:
         """Wait until all logs are committed, close the members, and judge their files."""
         self._stop_producer()
         self._await(self._is_even, "equal ends of all logs")
-        leader = self._nodes[0].status()["leader"]
+        report, leader = self._report, self._nodes[0].status()["leader"]
+        queues = [self._queue_of(member) for member in sorted(self._nodes)] if report.messages else []
         for member in sorted(self._nodes, key=lambda each: each == leader):
             self._nodes[member].close()  # the leader last, so that no other one begins a term
         logs = [self._place / f"m{member}" / f"dledger-n{member}" / "data" for member in sorted(self._nodes)]
-        found, report = judged(logs, self._acknowledged), self._report
+        found = judged(logs, {} if report.messages else self._acknowledged)
         report.acknowledged = len(self._acknowledged)
         report.lost, report.unequal = found.lost, found.unequal
+        if report.messages:
+            report.lost = tuple(sorted({lost for queue in queues for lost in lost_of(queue, self._acknowledged)}))
+            if not all(queue == queues[0] for queue in queues):
+                report.unequal = "the members have different messages in their queue"
         report.entries, report.log_bytes = found.entries, found.log_bytes
+
+    def _queue_of(self, member: int) -> list[bytes]:
+        """Return the bodies of all messages of the queue of a member, by queue offset."""
+        bodies: list[bytes] = []
+        with self._nodes[member].client() as client:
+            self._await(lambda: client.ask("status")["dispatch_behind_bytes"] == 0, "dispatch")
+            while True:
+                answer = client.ask("get", topic=TOPIC, offset=len(bodies), max=_READ_MAX)
+                if not answer.get("messages"):
+                    return bodies
+                for each in answer["messages"]:
+                    if each["queue_offset"] != len(bodies):
+                        return bodies
+                    bodies.append(each["body"].encode())
 
     def _is_even(self) -> bool:
         found = [node.status() for node in self._nodes.values()]

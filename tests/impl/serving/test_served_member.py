@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.impl.nodes import free_address
-from tornpage.impl.errors import BadConfig, StoreInUse
+from tornpage.front import wall_clock_ms
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.errors import BadConfig, BadDirectory, StoreInUse
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.settings import RaftSettings
@@ -16,12 +18,15 @@ from tornpage.impl.serving.client import Client
 from tornpage.impl.serving.served_member import ServedMember
 
 PATIENCE_S = 30.0
+SMALL_STORE = MessageStoreConfig(mapped_file_size_consume_queue=2_000, max_hash_slot_num=16, max_index_num=64)
 SIZES = {"data_file_bytes": 65_536, "index_file_bytes": 4_096}
 
 
 def served(directory: Path, me: int, settings: RaftSettings, **options: Any) -> ServedMember:
-    given = {"listen": "127.0.0.1:0", "may_leave_loopback": False, **options}
-    return ServedMember(str(directory), me, settings, files=OsFiles(), parts=Parts(), seed=me, **given)
+    given: dict[str, Any] = {"listen": "127.0.0.1:0", "may_leave_loopback": False, **options}
+    return ServedMember(
+        str(directory), me, settings, files=OsFiles(), parts=Parts(), clock=wall_clock_ms, seed=me, **given
+    )
 
 
 @pytest.fixture
@@ -112,6 +117,52 @@ def test_many_outstanding_appends_are_answered_in_order(alone: ServedMember) -> 
         assert [each["id"] for each in answers] == list(range(200))
         assert [each["index"] for each in answers] == list(range(answers[0]["index"], answers[0]["index"] + 200))
         assert client.ask("append", body="x" * 1_001)["status"] == "TOO_LARGE"
+
+
+def test_a_group_serves_a_message_store(tmp_path: Path) -> None:
+    settings = RaftSettings(
+        peers=tuple(free_address() for _ in range(3)),
+        content="messages",
+        heartbeat_interval=50,
+        election_timeout_min=200,
+        election_timeout_max=400,
+        reconnect_interval=20,
+        **SIZES,
+    )
+    group = [served(tmp_path / str(me), me, settings, config=SMALL_STORE) for me in range(3)]
+    leader = leader_of(group)
+    follower = (leader + 1) % 3
+    with Client(group[leader].address) as client, Client(group[follower].address) as other:
+        client.send(*({"op": "put", "id": each, "topic": "T", "body": f"b{each}"} for each in range(30)))
+        answers = [client.receive() for _ in range(30)]
+        assert [(each["status"], each["queue_offset"]) for each in answers] == [("PUT_OK", each) for each in range(30)]
+        assert client.ask("read")["ok"]
+        found = client.ask("get", topic="T", max=100)["messages"]
+        assert [each["body"] for each in found] == [f"b{each}" for each in range(30)]
+
+        refused = other.ask("put", topic="T", body="x")
+        assert (refused["status"], refused["leader_clients"]) == ("NOT_LEADER", group[leader].address)
+        assert other.ask("read")["status"] == "NOT_LEADER"
+        limit = time.monotonic() + PATIENCE_S
+        while other.ask("get", topic="T", max=100)["messages"] != found:
+            assert time.monotonic() < limit
+        assert "`member` is missing" in client.ask("transfer")["error"]
+        status = client.ask("status")
+        assert (status["role"], status["store"]) == ("leader", str(tmp_path / str(leader)))
+
+        assert group[leader].close() == ""
+        limit = time.monotonic() + PATIENCE_S
+        new = other
+        while (answer := new.ask("put", topic="T", body="after"))["status"] != "PUT_OK":
+            assert time.monotonic() < limit
+            if answer.get("leader_clients"):
+                new = Client(answer["leader_clients"])
+        assert answer["queue_offset"] == 30
+        if new is not other:
+            new.close()
+    assert [each.close() for each in group if each is not group[leader]] == [""] * 2
+    with pytest.raises(BadDirectory, match="has messages, and this member is to have entries; give --raft-messages"):
+        served(tmp_path / "0", 0, RaftSettings(peers=settings.peers, **SIZES))
 
 
 def test_forbidden_addresses_and_numbers_change_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,17 @@ THREE = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
         (["--raft-id", "0", "--raft-peers", THREE, "--role", "SLAVE"], "--role is for a master or a slave"),
         (["--raft-id", "0", "--raft-peers", THREE, "--flush", "SYNC_FLUSH"], "--flush is for a master or a slave"),
         (["--raft-id", "0", "--raft-peers", THREE, "--set", "peers=x"], "give --raft-peers instead"),
-        (["--raft-id", "0", "--raft-peers", THREE, "--set", "slave_timeout=1"], "no setting of this name"),
+        (["--raft-messages"], "a member of a group needs --raft-id"),
+        (["--raft-id", "0", "--raft-peers", THREE, "--set", "content=messages"], "give --raft-messages instead"),
+        (
+            ["--raft-id", "0", "--raft-peers", THREE, "--raft-messages", "--set", "slave_timeout=1"],
+            "give --set answer_timeout instead",
+        ),
+        (
+            ["--raft-id", "0", "--raft-peers", THREE, "--raft-messages"],
+            "has entries, and this member is to have mess",
+        ),
+        (["--raft-id", "0", "--raft-peers", THREE, "--set", "flush_interval=1"], "no setting of this name"),
         (["--raft-id", "0", "--raft-peers", THREE, "--set", "heartbeat_interval=soon"], "is a number"),
         (["--raft-id", "1", "--raft-peers", THREE], "has the log of member n0, and this is member n1"),
         (["--raft-id", "0", "--raft-peers", THREE], "data_file_bytes is 1073741824; give --set data_file_bytes=8192"),

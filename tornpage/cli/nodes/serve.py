@@ -71,6 +71,7 @@ _OPTIONS = {
     default=None,
     help="Addresses of all members of the group, in the order of their numbers. Each member has the same list.",
 )
+@click.option("--raft-messages", is_flag=True, help="The group keeps a message store, not entries of bytes.")
 @click.option("--peers", metavar="IP", multiple=True, help="Accept replicas from this address only; can be repeated.")
 @click.option(
     "--allow-network",
@@ -122,7 +123,7 @@ def command(context: click.Context, /, store: str, **asked: Any) -> None:
     signals = {*_STOP, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them
     _log_to_standard_error(asked["log"])
-    if asked["raft_id"] is None and asked["raft_peers"] is None:
+    if asked["raft_id"] is None and asked["raft_peers"] is None and not asked["raft_messages"]:
         node, facts = _opened(store, asked), {"role": asked["role"]}
         facts |= {"store": os.path.abspath(store), "listen": node.address, "ha_listen": node.ha_address}
     else:

@@ -65,9 +65,9 @@ def test_quantiles_are_values_of_the_list() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hangs", [False, True])
-def test_leaders_of_real_processes_are_lost(hangs: bool) -> None:
-    report = run_group(1, seed=3, hangs=hangs, directory=None, progress=lambda _: None)
+@pytest.mark.parametrize(("hangs", "messages"), [(False, False), (True, False), (False, True)])
+def test_leaders_of_real_processes_are_lost(hangs: bool, messages: bool) -> None:
+    report = run_group(1, seed=3, hangs=hangs, messages=messages, directory=None, progress=lambda _: None)
     assert not report.is_vacuous
     assert (report.lost, report.unequal, len(report.failovers_ms)) == ((), "", 1)
     assert report.entries > report.acknowledged
