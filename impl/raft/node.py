@@ -9,7 +9,7 @@ of the log and of the term's file. One round
 4. makes the log durable with one sync, then confirms or counts its entries;
 5. answers clients.
 
-A failed write or sync ends the member: it sends nothing more, and `failure` says why.
+A failed write or sync, and any other exception, ends the member: it sends nothing more, and `failure` says why.
 
 A leader that a majority has not answered for `election_timeout_max` takes no entries and sends no heartbeats. Members
 that receive from it, but cannot answer it, elect another one then.
@@ -101,8 +101,8 @@ class RaftNode:
             return now_ms + _LOOK_MS
         try:
             return self._step(now_ms)
-        except (OSError, StoreError) as error:
-            self._fail(f"{type(error).__name__}: {error}")
+        except Exception as error:  # whatever it is, the member may have done half of an event
+            self._fail(error)
             return now_ms + _LOOK_MS
 
     def _step(self, now_ms: int) -> int:
@@ -205,10 +205,11 @@ class RaftNode:
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
-    def _fail(self, reason: str) -> None:
-        """End the member after a failed call: what it has written is not known."""
-        _LOG.error("member_failed member=n%d reason=%r", self._member.me, reason)
-        self.failure = reason
+    def _fail(self, error: Exception) -> None:
+        """End the member after a failed event: what it has written is not known."""
+        is_expected = isinstance(error, OSError | StoreError)
+        _LOG.error("member_failed member=n%d", self._member.me, exc_info=None if is_expected else error)
+        self.failure = f"{type(error).__name__}: {error}"
         self._stop()
 
     def _stop(self) -> None:

@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
@@ -149,8 +148,10 @@ class ServedMember:
         self._thread.stop()
         self._node.close(_monotonic_ms())
         self._clients.close()
-        with suppress(OSError) if self.has_failed else nullcontext():
+        try:
             self._close_files()
+        except OSError as error:
+            return self._node.failure or str(error)
         return self._node.failure
 
 

@@ -143,12 +143,13 @@ def test_a_link_on_which_nothing_is_answered_ends() -> None:
     assert found == ["nothing was received for 2010 ms"]
 
 
-def test_a_failed_sync_ends_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "no disk"), ValueError("no disk")])
+def test_a_failed_sync_ends_the_member(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     group = Group()
     leader = group.elect()
 
     def fails() -> None:
-        raise OSError(errno.EIO, "no disk")
+        raise error
 
     monkeypatch.setattr(group.members[leader].log, "sync", fails)
     asked = group.append(leader, b"x")

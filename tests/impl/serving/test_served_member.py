@@ -19,7 +19,7 @@ from tornpage.impl.serving.served_member import ServedMember
 
 PATIENCE_S = 30.0
 SMALL_STORE = MessageStoreConfig(mapped_file_size_consume_queue=2_000, max_hash_slot_num=16, max_index_num=64)
-SIZES = {"data_file_bytes": 65_536, "index_file_bytes": 4_096}
+SIZES: dict[str, Any] = {"data_file_bytes": 65_536, "index_file_bytes": 4_096}
 
 
 def served(directory: Path, me: int, settings: RaftSettings, **options: Any) -> ServedMember:
