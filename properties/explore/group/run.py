@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
+from tornpage.impl.kernels.compiled import load_compiled_parts
 from tornpage.properties.cluster.served_process import ServedProcess, free_address
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.group.judge import judged, lost_of
@@ -89,6 +90,8 @@ def run_group(
     With `hangs` a leader is stopped by SIGSTOP instead, and goes on after the fail-over. With `messages` the group has
     a message store, and each member is asked for its messages at the end. Raises HarnessError and OSError.
     """
+    if messages:
+        load_compiled_parts()  # into the cache: a member that compiled them would be killed before it is ready
     report, began = GroupReport(members, hangs, messages), time.monotonic()
     with scratch_directory("tornpage-group-", below=directory or memory_directory()) as place:
         run = _Group(Path(place), random.Random(seed), report)

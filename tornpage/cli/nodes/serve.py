@@ -120,6 +120,8 @@ def command(context: click.Context, /, store: str, **asked: Any) -> None:
     and exits with 0. The exit code is 2 if the store cannot be opened or did not close cleanly
     (docs/replication/serve.md).
     """
+    from tornpage.impl.kernels.compiled import load_compiled_parts
+
     signals = {*_STOP, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread, so that only `sigwait` gets them
     _log_to_standard_error(asked["log"])
@@ -130,6 +132,9 @@ def command(context: click.Context, /, store: str, **asked: Any) -> None:
         node = opened_member(context, store, asked)
         facts = {"member": asked["raft_id"], "store": os.path.abspath(store), "listen": node.address}
     _print_event("ready", asked["as_json"], pid=os.getpid(), **facts)
+    if asked["raft_messages"] or asked["raft_id"] is None:
+        # beside the services: a replica that loaded them in its 20,000th record would answer its master too late
+        threading.Thread(target=load_compiled_parts, name="tornpage-loading", daemon=True).start()
     found = node.status().get("read_only_reason")
     if found is not None:
         warn(f"the store serves reads only: {found}")
@@ -147,7 +152,7 @@ def _opened(store: str, asked: dict[str, Any]) -> Any:
     from tornpage.impl.config.policy import BrokerRole, FlushDiskType
     from tornpage.impl.errors import StoreError
     from tornpage.impl.io.os_files import OsFiles
-    from tornpage.impl.kernels.compiled import compiled_parts, load_compiled_parts
+    from tornpage.impl.kernels.compiled import compiled_parts
     from tornpage.impl.serving.served_node import ServedNode
 
     try:
@@ -175,8 +180,6 @@ def _opened(store: str, asked: dict[str, Any]) -> Any:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot serve {store}: {error.strerror or error} ({error.filename or 'no file'})")
-    # beside the services: a replica that loaded them in its 20,000th record would answer its master too late
-    threading.Thread(target=load_compiled_parts, name="tornpage-loading", daemon=True).start()
     return node
 
 
