@@ -115,7 +115,10 @@ def test_former_option_runs_its_verb_with_a_notice(
         (("recovery", "--states", "3"), "not with `explore recovery`"),
         (("kills", "3", "--strategy", "covering"), "--strategy goes with `explore crashes`, not with `explore kills`"),
         (("target", "a:b", "--bug", "lying-flush"), "not with `explore target`"),
-        (("--directory", "/"), "--directory goes with `explore kills`, `explore restarts`, `explore pair`, `explore group`, not"),
+        (
+            ("--directory", "/"),
+            "--directory goes with `explore kills`, `explore restarts`, `explore pair`, `explore group`, not",
+        ),
     ],
     ids=str,
 )
