@@ -33,9 +33,9 @@ def served(directory: Path, me: int, settings: RaftSettings, **options: Any) -> 
 def group(tmp_path: Path) -> Iterator[list[ServedMember]]:
     settings = RaftSettings(
         peers=tuple(free_address() for _ in range(3)),
-        heartbeat_interval=50,
-        election_timeout_min=200,
-        election_timeout_max=400,
+        heartbeat_interval=100,
+        election_timeout_min=1_000,
+        election_timeout_max=1_500,
         reconnect_interval=20,
         **SIZES,
     )
@@ -123,9 +123,9 @@ def test_a_group_serves_a_message_store(tmp_path: Path) -> None:
     settings = RaftSettings(
         peers=tuple(free_address() for _ in range(3)),
         content="messages",
-        heartbeat_interval=50,
-        election_timeout_min=200,
-        election_timeout_max=400,
+        heartbeat_interval=100,
+        election_timeout_min=1_000,
+        election_timeout_max=1_500,
         reconnect_interval=20,
         **SIZES,
     )
