@@ -3,7 +3,8 @@
 Both are kept in the cache directory, which is `$XDG_CACHE_HOME/tornpage`, or `~/.cache/tornpage`. The jars of a release
 are in `peers/rocketmq/VERSION/lib`. Compiled drivers are beside it in `driver-DIGEST`. The digest is that of the
 driver's sources, so a newer tornpage compiles again and resolves nothing. The library of consumers has jars and a
-driver of its own, in `client-lib` and `client-driver-DIGEST`.
+driver of its own, in `client-lib` and `client-driver-DIGEST`. So has DLedger, in `dledger-lib` and
+`dledger-driver-DIGEST`.
 """
 
 import os
@@ -20,6 +21,8 @@ from tornpage.peers.errors import PeerUnavailable
 
 __all__ = [
     "CLIENT",
+    "COMPONENTS",
+    "DLEDGER",
     "REFERENCE",
     "STORE",
     "VERSIONS",
@@ -51,12 +54,13 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tornpage</groupId><artifactId>peer</artifactId><version>1</version>
   <dependencies>
-    <dependency>
-      <groupId>org.apache.rocketmq</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-    </dependency>
+{dependencies}
   </dependencies>
 </project>
 """
+_DEPENDENCY = """    <dependency>
+      <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+    </dependency>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Component:
     """Sources in other folders."""
     options: tuple[str, ...] = ()
     """Options of the `java` that runs the driver."""
+    additions: tuple[tuple[str, str, str], ...] = ()
+    """Group, artifact and version of jars that the artifact needs and does not name."""
 
     def sources(self, version: str) -> list[Path]:
         """Return the sources of the driver for a release."""
@@ -103,6 +109,22 @@ CLIENT = Component(
     options=("-Dfile.encoding=UTF-8",),  # the hash of the ring is taken of bytes in the charset of the platform
 )
 """The library of consumers and producers."""
+
+DLEDGER = Component(
+    name="rocketmq-dledger",
+    artifact="rocketmq-store",
+    versions=(REFERENCE,),
+    lib="dledger-lib",
+    driver="dledger-driver",
+    main="peer.RaftNode",
+    folders=(_SOURCES / "dledger",),
+    shared=tuple(_SOURCES / name for name in ("Json.java", "Reflect.java", "Requests.java")),
+    additions=(("org.slf4j", "slf4j-api", "1.7.36"),),  # the store leaves out the log library of DLedger
+)
+"""The store with DLedger 0.2.3, whose jar it needs."""
+
+COMPONENTS = (STORE, CLIENT, DLEDGER)
+"""What `tornpage peer install` installs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +212,9 @@ def _resolve(
     work: Path, version: str, component: Component, maven: str, *, offline: bool, environment: Mapping[str, str]
 ) -> None:
     """Copy the jars of a release and of everything that it needs into `work/lib`."""
-    (work / "pom.xml").write_text(_POM.format(version=version, artifact=component.artifact), encoding="utf-8")
+    needed = (("org.apache.rocketmq", component.artifact, version), *component.additions)
+    dependencies = "\n".join(_DEPENDENCY.format(*each) for each in needed)
+    (work / "pom.xml").write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
     command = [maven, "-q", "-B", *(["-o"] if offline else [])]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"]
     code, printed = _run(command, work, _MAVEN_TIMEOUT_S, environment)

@@ -23,7 +23,7 @@ def command() -> None:
 
 
 @command.command("install", short_help="Fetch a release and compile our driver for it.")
-@click.argument("name", type=click.Choice(["rocketmq", "rocketmq-client"]))
+@click.argument("name", type=click.Choice(["rocketmq", "rocketmq-client", "rocketmq-dledger"]))
 @click.argument("version", metavar="VERSION|all")
 @click.option("--offline", is_flag=True, help="Take jars from Maven's local repository only.")
 @options.json_option
@@ -31,18 +31,20 @@ def _install(name: str, version: str, offline: bool, as_json: bool) -> None:
     """Resolve the jars of a release with Maven, and compile our driver against them.
 
     The cache directory is $XDG_CACHE_HOME/tornpage, or ~/.cache/tornpage. Needs a JDK and Maven. rocketmq-client is
-    the library of consumers, which `peer consumers` runs.
+    the library of consumers, which `peer consumers` runs. rocketmq-dledger is the store with DLedger 0.2.3, which
+    `peer raft` and `bugs holes --raft` run.
 
     \b
     tornpage peer install rocketmq 4.9.3
     tornpage peer install rocketmq 4.9.3 --offline
     tornpage peer install rocketmq all
     tornpage peer install rocketmq-client 4.9.3
+    tornpage peer install rocketmq-dledger 4.9.3
     """
     from tornpage.peers.errors import PeerUnavailable
-    from tornpage.peers.rocketmq.installing import CLIENT, STORE, install, require_version
+    from tornpage.peers.rocketmq.installing import COMPONENTS, install, require_version
 
-    component = next(each for each in (STORE, CLIENT) if each.name == name)
+    component = next(each for each in COMPONENTS if each.name == name)
     rows, lines = [], []
     try:
         if version != "all":
@@ -67,7 +69,7 @@ def _list(as_json: bool) -> None:
     \b
     tornpage peer list
     """
-    from tornpage.peers.rocketmq.installing import CLIENT, STORE, cache_directory, is_installed
+    from tornpage.peers.rocketmq.installing import COMPONENTS, cache_directory, is_installed
 
     rows = [
         {
@@ -75,7 +77,7 @@ def _list(as_json: bool) -> None:
             "installed": is_installed(version, component),
             "directory": str(cache_directory() / version),
         }
-        for component in (STORE, CLIENT)
+        for component in COMPONENTS
         for version in component.versions
     ]
     lines = [
