@@ -1,7 +1,8 @@
 """Keep the term and the vote of a member in the file `currterm`, in DLedger's format.
 
 The file is replaced as a whole, and its content and its name are durable before `save` returns (L2: DLedger syncs
-neither). It has two properties, `voteLeader` and `currTerm`. Members are named `n0`, `n1` and so on.
+neither). It has two properties, `voteLeader` and `currTerm`. Members are named `n0`, `n1` and so on. DLedger deletes
+the file before it renames the new one, and keeps the old content in `currterm.bak`.
 
 Source: `MemberState.persistTerm`, `IOUtils` of DLedger 0.2.3.
 """
@@ -31,6 +32,7 @@ class HardState:
     """
 
     def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
         self._file = PropertiesFile(files, directory, "currterm")
         self.term, self.vote = self._loaded()
 
@@ -43,6 +45,12 @@ class HardState:
     def _loaded(self) -> tuple[int, int | None]:
         found = self._file.load()
         if found is None:
+            path = self._file.path
+            if self._files.stat(f"{path}.bak") is not None:
+                raise HardStateDamaged(
+                    f"{path} is missing beside {path}.bak; DLedger was killed while it replaced the file. "
+                    f"Rename {path}.tmp if it has both properties, or remove this member from its group"
+                )
             return 0, None
         term, voted = found.get("currTerm", ""), found.get("voteLeader", "").strip()
         member = _MEMBER.match(voted)

@@ -6,15 +6,20 @@ entry lies within one file, and the rest of a file after its last entry is a bla
 1. An append writes to the data files only. A sync makes them durable and then writes the index units of these entries.
    So an entry with an index unit was durable: the index is the durable floor of the log.
 2. A cut first removes units from the index, durably. Then it erases the entries, durably. No byte of a removed entry
-   can be read as an entry again (L7).
+   can be read as an entry again (L7). Last it removes the data files after the end: DLedger takes more than one of them
+   for damage and ends its process. The log then ends where its last entry ends. So positions follow from the entries
+   alone, and members with equal entries have equal files.
 3. Opening reads every entry. The first invalid one ends the log, if the index has no unit for it. Otherwise durable
    entries were lost, and the log does not open: the member would break promises that it has given.
 
-DLedger reads such a directory. Entries of DLedger have no checksums and are accepted if `unsealed` is set.
+DLedger reads such a directory. Entries of DLedger have no checksums and are accepted if `unsealed` is set. Its log may
+begin after position 0, and after entry 0 if it has deleted files. Index units of DLedger prove nothing: it writes them
+before an entry is durable, and leaves those of entries that it has cut.
 
 Source: `DLedgerMmapFileStore`, `MmapFileList` of DLedger 0.2.3.
 """
 
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -25,10 +30,11 @@ from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.raft import entry_codec as codec
 from tornpage.impl.raft.messages import Carried
 
-__all__ = ["DATA_FILE_BYTES", "INDEX_FILE_BYTES", "RaftLog", "RaftLogDamaged"]
+__all__ = ["DATA_FILE_BYTES", "INDEX_FILE_BYTES", "RaftLog", "RaftLogDamaged", "RaftLogRefused"]
 
 DATA_FILE_BYTES = 1 << 30
 INDEX_FILE_BYTES = 32 * 5 * 1024 * 1024
+_FILE_NAME = re.compile("[0-9]{20}")
 _SKIM_BYTES = 1 << 20
 _SKIM_UNITS = 1 << 12
 
@@ -38,6 +44,10 @@ class RaftLogDamaged(StoreError):
 
     The file, the entry and the remedy are in the message.
     """
+
+
+class RaftLogRefused(StoreError):
+    """The directory does not fit the settings of the log. Nothing in it was changed."""
 
 
 class RaftLog:
@@ -67,42 +77,56 @@ class RaftLog:
         self._sizes = array("q")
         self._open_files: dict[str, OpenFile] = {}
         self._failure = ""
+        self._begin = 0
         self._end_position = 0
         self.cuts = 0
         for path in (directory, self._data, self._index):
             if files.stat(path) is None:
                 files.make_directory(path)
         self._synced = 0
+        self._require_files(self._data, "data_file_bytes", data_file_bytes)
+        self._require_files(self._index, "index_file_bytes", self._index_file_bytes)
         self._load()
         self.sync()
 
     # ---- what is there -------------------------------------------------------------------------------------------
 
     @property
+    def begin(self) -> int:
+        """The place of the first entry. It is 0 unless DLedger has deleted files."""
+        return self._begin
+
+    @property
     def end(self) -> int:
-        """The number of entries."""
-        return len(self._positions)
+        """The place after the last entry."""
+        return self._begin + len(self._positions)
 
     @property
     def synced(self) -> int:
-        """The number of first entries that are durable."""
+        """The place after the last durable entry."""
         return self._synced
 
     def term_at(self, place: int) -> int:
-        """Return the term of an entry."""
-        return self._terms[place]
+        """Return the term of an entry. Raises LookupError for a place before the begin."""
+        return self._terms[self._row(place)]
 
     def position_at(self, place: int) -> int:
-        """Return the position of an entry in all data files."""
-        return self._positions[place]
+        """Return the position of an entry in all data files.
+
+        Raises LookupError for a place before the begin.
+        """
+        return self._positions[self._row(place)]
 
     def end_position_of(self, end: int) -> int:
         """Return the position after the first `end` entries, without a blank after them."""
-        return self._positions[end - 1] + self._sizes[end - 1] if end else 0
+        row = self._row(end)
+        if row:
+            return self._positions[row - 1] + self._sizes[row - 1]
+        return self._positions[0] if self._positions else self._end_position
 
     def first_place_from(self, position: int) -> int:
         """Return the place of the first entry that begins at a position or after it."""
-        return bisect_left(self._positions, position)
+        return self._begin + bisect_left(self._positions, position)
 
     def next_position(self, body_bytes: int, end: int | None = None) -> int:
         """Return the position of an entry that is appended at `end`.
@@ -115,12 +139,16 @@ class RaftLog:
         return end + rest if is_full else end
 
     def body_at(self, place: int) -> bytes:
-        """Return the body of an entry. Raises RaftLogDamaged if it has changed on the disk."""
-        position = self._positions[place]
+        """Return the body of an entry.
+
+        Raises RaftLogDamaged if it has changed on the disk, and LookupError for a place before the begin.
+        """
+        row = self._row(place)
+        position = self._positions[row]
         path, at = self._place_of(position)
         with self._opened(path) as file:
-            found = codec.checked(self._files.read(file, at, self._sizes[place]), position)
-        if found is None or found.place != place or found.term != self._terms[place]:
+            found = codec.checked(self._files.read(file, at, self._sizes[row]), position)
+        if found is None or found.place != place or found.term != self._terms[row]:
             raise RaftLogDamaged(f"entry {place} at {at} of {path} is damaged; copy the log of another member")
         return found.body
 
@@ -131,11 +159,18 @@ class RaftLog:
         """
         found: list[Carried] = []
         for place in range(begin, self.end):
-            if found and size_bytes_max < self._sizes[place]:
+            size = self._sizes[self._row(place)]
+            if found and size_bytes_max < size:
                 break
-            size_bytes_max -= self._sizes[place]
-            found.append(Carried(self._terms[place], self.body_at(place)))
+            size_bytes_max -= size
+            found.append(Carried(self.term_at(place), self.body_at(place)))
         return tuple(found)
+
+    def _row(self, place: int) -> int:
+        """Return the row of an entry in the tables of this log."""
+        if place < self._begin:
+            raise LookupError(f"entry {place} was deleted; the log begins with entry {self._begin}")
+        return place - self._begin
 
     # ---- changes -------------------------------------------------------------------------------------------------
 
@@ -174,12 +209,14 @@ class RaftLog:
             return
         self._require_usable()
         self.cuts += 1
+        first, position = self._row(end), self.end_position_of(end)
         with self._failing("cut"):
             self._cut_index(end)
-            self._erase(self.end_position_of(end), self._end_position)
-        self._end_position = self.end_position_of(end)
-        for row in (self._positions, self._terms, self._sizes):
-            del row[end:]
+            self._erase(position, self._end_position)
+            self._remove_files_after(position)
+        self._end_position = position
+        for table in (self._positions, self._terms, self._sizes):
+            del table[first:]
         self._synced = min(self._synced, end)
 
     def close(self) -> None:
@@ -242,6 +279,18 @@ class RaftLog:
                 self._files.zero(file, at, min(self._data_file_bytes, end - first) - at)
                 self._files.sync(file)
 
+    def _remove_files_after(self, end: int) -> None:
+        """Remove the erased data files after the one with a position, durably."""
+        removed = [name for name in self._files.list_directory(self._data) if int(name) > end]
+        for name in reversed(removed):
+            path = f"{self._data}/{name}"
+            file = self._open_files.pop(path, None)
+            if file is not None:
+                self._files.close(file)
+            self._files.unlink(path)
+        if removed:
+            self._files.sync_directory(self._data)
+
     @contextmanager
     def _opened(self, path: str, size_bytes: int = 0) -> Iterator[OpenFile]:
         """Yield an open file. With a size it is created if it is missing."""
@@ -272,7 +321,8 @@ class RaftLog:
         """
         for place in range(first, self.end):
             path, at = self._unit_place(place)
-            data = codec.unit(place, self._terms[place], self._positions[place], self._sizes[place])
+            row = self._row(place)
+            data = codec.unit(place, self._terms[row], self._positions[row], self._sizes[row])
             with self._opened(path, self._index_file_bytes) as file:
                 self._files.pwrite(file, data, at)
 
@@ -287,24 +337,72 @@ class RaftLog:
 
     # ---- opening -------------------------------------------------------------------------------------------------
 
+    def _require_files(self, folder: str, setting: str, size_bytes: int) -> None:
+        """Refuse files with a name or size that is not of this log.
+
+        A file without bytes is a new one.
+        """
+        for name in self._files.list_directory(folder):
+            path = f"{folder}/{name}"
+            stat = self._files.stat(path)
+            if not _FILE_NAME.fullmatch(name) or stat is None or stat.kind != "file":
+                raise RaftLogRefused(f"{path} is no file of a log; move it away")
+            if stat.size_bytes not in (0, size_bytes) or int(name) % size_bytes:
+                raise RaftLogRefused(f"{path} has {stat.size_bytes} bytes, and {setting} is {size_bytes}")
+
     def _load(self) -> None:
         """Read every entry, compare it with its index unit, and erase what is after the last one."""
-        position = 0
+        position = self._find_begin()
+        sealed: list[bool] = []
         while (found := self._entry_at(position)) is not None:
             entry, position = found
             self._note(entry.position, entry.term, position - entry.position)
+            sealed.append(entry.is_sealed)
             position = self._skim(position)
-        floor = self._units_in_index()
-        if floor > self.end:
-            path, at = self._place_of(self._end_position)
-            raise RaftLogDamaged(
-                f"entry {self.end} at {at} of {path} was durable and is damaged or missing; "
-                "copy the log of another member"
-            )
-        self._synced = floor
-        last = sorted(self._files.list_directory(self._data))[-1:]
-        if last:
-            self._erase_after_end(int(last[0]) + self._data_file_bytes)
+            sealed += [True] * (len(self._positions) - len(sealed))
+        self._synced = self._units_in_index(sealed)
+        last = [int(name) for name in self._files.list_directory(self._data)][-1:]
+        for first in last:
+            self._require_nothing_after_end(first)
+            self._erase_after_end(first + self._data_file_bytes)
+            self._remove_files_after(self._end_position)
+        self._erase_units_after(self._synced)
+
+    def _find_begin(self) -> int:
+        """Return the position of the first entry.
+
+        It is 0, unless the first data file is a later one and begins with an entry of DLedger.
+        """
+        names = self._files.list_directory(self._data)
+        first = int(names[0]) if names else 0
+        found = self._foreign_at(first) if first else None
+        if found is None:
+            return 0
+        self._begin, self._synced, self._end_position = found.place, found.place, first
+        return first
+
+    def _foreign_at(self, position: int) -> codec.Found | None:
+        """Return the entry of DLedger with a body at the begin of a file, or None."""
+        path, _ = self._place_of(position)
+        with self._opened(path) as file:
+            size = int.from_bytes(self._files.read(file, 0, codec.HEADER_BYTES)[4:8], "big")
+            if not codec.HEADER_BYTES < size <= self._data_file_bytes:
+                return None
+            found = codec.checked(self._files.read(file, 0, size), position)
+        return None if found is None or found.is_sealed else found
+
+    def _require_nothing_after_end(self, last: int) -> None:
+        """Refuse a log with entries of DLedger in files after the one in which it ends."""
+        for path in self._data_files(self._end_position, last + 1):
+            first = int(path.rpartition("/")[2])
+            if first <= self._end_position or self._files.stat(path) is None:
+                continue
+            found = self._foreign_at(first)
+            if found is not None and found.place > self.end:
+                raise RaftLogRefused(
+                    f"{path} begins with entry {found.place} of DLedger, and the log ends with entry {self.end - 1}; "
+                    "copy the log of another member"
+                )
 
     def _skim(self, position: int) -> int:
         """Note the entries with checksums that follow in the same file.
@@ -343,52 +441,94 @@ class RaftLog:
             if size > rest:
                 return None
             found = codec.checked(self._files.read(file, at, size), position)
-        if found is None or found.place != self.end or (self.end and found.term < self._terms[-1]):
+        if found is None or found.place != self.end or (self._terms and found.term < self._terms[-1]):
             return None
         if not found.is_sealed and not self._unsealed:
-            return None
+            if not found.body:  # a tear can leave the first half of an entry without a body
+                return None
+            raise RaftLogRefused(
+                f"entry {found.place} at {at} of {path} has no checksums, as DLedger writes it; set `unsealed`"
+            )
         return found, position + size
 
-    def _units_in_index(self) -> int:
-        """Return the number of leading units in the index.
+    def _units_in_index(self, sealed: Sequence[bool]) -> int:
+        """Return the place after the leading units in the index that describe entries of the log.
 
-        Units that contradict an entry are damage.
+        `sealed` has for each entry whether it has checksums. A unit that contradicts one of these is damage, and so is
+        a unit of a lost entry after it. After an entry of DLedger a unit is damage only if the lost entry fits there.
         """
-        count = self._equal_units()
-        while True:
-            path, at = self._unit_place(count)
-            if self._files.stat(path) is None:
-                return count
-            with self._opened(path) as file:
-                unit = codec.unit_of(self._files.read(file, at, codec.UNIT_BYTES))
-            if unit is None or unit[0] != count:
-                return count
-            if count < self.end and unit[1:] != (self._terms[count], self._positions[count], self._sizes[count]):
+        place = self._equal_units()
+        while (unit := self._unit_at(place)) is not None:
+            row = place - self._begin
+            if row < len(sealed):
+                if unit[1:] != (self._terms[row], self._positions[row], self._sizes[row]):
+                    if not sealed[row]:
+                        break
+                    path, at = self._unit_place(place)
+                    raise RaftLogDamaged(
+                        f"entry {place} and its unit at {at} of {path} differ; copy the log of another member"
+                    )
+            elif self._was_entry(unit, is_sealed=not sealed or sealed[-1]):
+                path, at = self._place_of(self._end_position)
                 raise RaftLogDamaged(
-                    f"entry {count} and its unit at {at} of {path} differ; copy the log of another member"
+                    f"entry {self.end} at {at} of {path} was durable and is damaged or missing; "
+                    "copy the log of another member"
                 )
-            count += 1
+            else:
+                break
+            place += 1
+        return place
+
+    def _was_entry(self, unit: tuple[int, int, int, int], *, is_sealed: bool) -> bool:
+        """Return whether a unit after the end describes an entry that was the next one."""
+        if is_sealed:
+            return True
+        _, term, position, _ = unit
+        next_file = self._end_position + -self._end_position % self._data_file_bytes
+        return position in (self._end_position, next_file) and term >= self._terms[-1]
+
+    def _unit_at(self, place: int) -> tuple[int, int, int, int] | None:
+        path, at = self._unit_place(place)
+        if self._files.stat(path) is None:
+            return None
+        with self._opened(path) as file:
+            unit = codec.unit_of(self._files.read(file, at, codec.UNIT_BYTES))
+        return unit if unit is not None and unit[0] == place else None
+
+    def _erase_units_after(self, place: int) -> None:
+        """Erase units that DLedger has left after the end of the index."""
+        if not self._unsealed:
+            return
+        end = place * codec.UNIT_BYTES
+        for name in self._files.list_directory(self._index):
+            begin = int(name)
+            if begin + self._index_file_bytes > end:
+                self._zero_from(f"{self._index}/{name}", max(0, end - begin))
 
     def _equal_units(self) -> int:
-        """Return a number of leading units that are those of the entries.
+        """Return the place after some leading units that are those of the entries.
 
         The block with the first difference is not counted.
         """
-        count = 0
-        while count < self.end:
-            path, at = self._unit_place(count)
-            block = min(_SKIM_UNITS, self.end - count, (self._index_file_bytes - at) // codec.UNIT_BYTES)
+        place = self._begin
+        while place < self.end:
+            path, at = self._unit_place(place)
+            block = min(_SKIM_UNITS, self.end - place, (self._index_file_bytes - at) // codec.UNIT_BYTES)
             if self._files.stat(path) is None:
-                return count
-            rows = range(count, count + block)
+                return place
+            first = place - self._begin
+            rows = range(first, first + block)
             units = b"".join(
-                [codec.unit(row, self._terms[row], self._positions[row], self._sizes[row]) for row in rows]
+                [
+                    codec.unit(self._begin + row, self._terms[row], self._positions[row], self._sizes[row])
+                    for row in rows
+                ]
             )
             with self._opened(path) as file:
                 if self._files.read(file, at, len(units)) != units:
-                    return count
-            count += block
-        return count
+                    return place
+            place += block
+        return place
 
     def _erase_after_end(self, end: int) -> None:
         for path in self._data_files(self._end_position, end):
@@ -396,11 +536,15 @@ class RaftLog:
             stat = self._files.stat(path)
             if stat is None:
                 continue
-            at = max(0, self._end_position - first)
-            with self._opened(path, self._data_file_bytes) as file:
-                found = self._files.next_data(file, at)
-                while found is not None:
-                    begin, end = max(at, found[0]), found[1]
-                    self._files.zero(file, begin, end - begin)
-                    found = self._files.next_data(file, end)
-                self._files.sync(file)
+            with self._opened(path, self._data_file_bytes):
+                self._zero_from(path, max(0, self._end_position - first))
+
+    def _zero_from(self, path: str, at: int) -> None:
+        """Erase the end of a file, durably."""
+        with self._opened(path) as file:
+            found = self._files.next_data(file, at)
+            while found is not None:
+                begin, end = max(at, found[0]), found[1]
+                self._files.zero(file, begin, end - begin)
+                found = self._files.next_data(file, end)
+            self._files.sync(file)

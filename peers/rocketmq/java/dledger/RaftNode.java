@@ -79,7 +79,7 @@ public final class RaftNode {
     private void openLibrary(Map<String, Object> request) {
         DLedgerConfig config = new DLedgerConfig();
         config.setGroup("g");
-        config.setSelfId((String) request.get("self"));
+        config.setSelfId((String) request.get("member"));
         config.setPeers((String) request.get("peers"));
         config.setStoreBaseDir((String) request.get("dir"));
         config.setMappedFileSizeForEntryData((int) number(request, "data_file_bytes"));
@@ -104,7 +104,7 @@ public final class RaftNode {
         if (isRaft) {
             config.setEnableDLegerCommitLog(true);
             config.setdLegerGroup("g");
-            config.setdLegerSelfId((String) request.get("self"));
+            config.setdLegerSelfId((String) request.get("member"));
             config.setdLegerPeers((String) request.get("peers"));
         }
         store = new DefaultMessageStore(config, new BrokerStatsManager("peer", false),
