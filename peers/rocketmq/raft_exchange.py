@@ -2,8 +2,8 @@
 
 A run draws the sizes of files and bodies from a seed. In each turn one of both opens the directory, shows every entry,
 appends some, and is closed or killed. What has to be there follows from the documented format alone: entries, their
-positions, blanks, index units, and the files of the term and the checkpoint. Every byte of the files is compared, except
-the checksums, which DLedger leaves 0.
+positions, blanks, index units, and the files of the term and the checkpoint. Every byte of the files is compared,
+except the checksums, which DLedger leaves 0.
 
 Source: `DLedgerEntryCoder`, `MmapFileList`, `MemberState` of DLedger 0.2.3.
 """
@@ -41,7 +41,7 @@ _TURNS = 4
 _INDEX_FILE_BYTES_OF_STORE = 32 * 5 * 1024 * 1024
 _STORE_FILE_BYTES = 4096
 _DIFFERENCES_MAX = 20
-_SHOWN_BYTES = 24
+_SHOWN_CHARACTERS = 160
 
 
 class _Entry(NamedTuple):
@@ -72,6 +72,8 @@ class Exchanged:
     cuts: int = 0
     entries: int = 0
     compared: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
+    """Messages that the store of 4.9.3 does not serve after an entry without a body."""
     differing: int = 0
     differences: list[Difference] = field(default_factory=list)
 
@@ -85,14 +87,17 @@ class Exchanged:
 
 
 def exchange(
-    release: Release, *, entries: int, seed: int, progress: Callable[[str], None] = lambda run: None
-) -> Exchanged:
-    """Carry out all runs with about so many entries. Raises PeerFailed and its subclasses."""
-    found = Exchanged()
+    release: Release, *, entries: int, seed: int, found: Exchanged, progress: Callable[[str], None] = lambda run: None
+) -> None:
+    """Carry out all runs with about so many entries, and note the comparisons in `found`.
+
+    Raises PeerFailed and its subclasses.
+    """
     runs: Sequence[tuple[str, Callable[[_Run], None]]] = (
         ("DLedger first", lambda run: run.take_turns(java_first=True)),
         ("ours first", lambda run: run.take_turns(java_first=False)),
         ("after an old commit log", _after_an_old_log),
+        ("the store on ours", _store_on_ours),
     )
     share = max(_TURNS, entries // 2)
     for number, (name, carry_out) in enumerate(runs):
@@ -103,7 +108,6 @@ def exchange(
             carry_out(_Run(name, java, Path(root), random.Random(f"{seed} {number}"), share, found))
         found.runs += 1
         progress(name)
-    return found
 
 
 class _Run:
@@ -137,8 +141,8 @@ class _Run:
     def _java_turn(self, count: int) -> None:
         self.found.turns += 1
         with member_open(self.java, self.root, self.data_file_bytes, self.index_file_bytes) as state:
-            self._compare_state(state)
-            self._compare_java_entries(0)
+            self.compare_state(state)
+            self.compare_java_entries()
             if count:
                 state = wait_for_leader(self.java)
                 self.term = int(state["term"])
@@ -146,7 +150,7 @@ class _Run:
             is_killed = bool(count) and self.rng.random() < 0.5
             end = len(self.expected) - 1
             if count:
-                self.same("states", "committed index", end, self.java.ask("state")["committed"])
+                self.same("states", "committed index", end, _committed(self.java, end))
             if is_killed:
                 self.found.kills += 1
                 self.java.close()
@@ -163,7 +167,7 @@ class _Run:
         bodies = [self._body() for _ in range(count)]
         answers = self.java.ask("append", bodies=[_text(body) for body in bodies])["answers"]
         for body, answer in zip(bodies, answers, strict=True):
-            place = self._note(body)
+            place = self.note(body)
             wanted = {"code": "SUCCESS", "index": place, "term": self.term, "pos": self.expected[place].position}
             self.same("appends of DLedger", f"append {place}", wanted, answer)
 
@@ -186,7 +190,7 @@ class _Run:
                 hard_state.save(self.term, 0)
             body = self._body()
             log.append([Carried(self.term, body)])
-            self.sealed.add(self._note(body))
+            self.sealed.add(self.note(body))
             if self.rng.random() < 0.2:
                 log.sync()
         log.sync()
@@ -202,7 +206,7 @@ class _Run:
 
     # ---- what has to be there ------------------------------------------------------------------------------------
 
-    def _note(self, body: bytes) -> int:
+    def note(self, body: bytes) -> int:
         """Add an entry; return its place. An entry that leaves less than 8 bytes goes into the next file."""
         position = self._end()
         rest = self.data_file_bytes - position % self.data_file_bytes
@@ -231,15 +235,19 @@ class _Run:
 
     # ---- comparisons ---------------------------------------------------------------------------------------------
 
-    def _compare_state(self, state: dict[str, Any]) -> None:
+    def compare_state(self, state: dict[str, Any]) -> None:
+        """Compare what a member of DLedger shows after its opening."""
         end = len(self.expected) - 1
-        self.same("states", "begin and end in DLedger", (0 if self.expected else -1, end), (state["begin"], state["end"]))
+        self.same(
+            "states", "begin and end in DLedger", (0 if self.expected else -1, end), (state["begin"], state["end"])
+        )
         self.same("states", "term in DLedger", self.term, state["term"])
         if self.expected:
             self.same("states", "last term in DLedger", self.expected[-1].term, state["end_term"])
 
-    def _compare_java_entries(self, begin: int) -> None:
-        for first in range(begin, len(self.expected), 500):
+    def compare_java_entries(self) -> None:
+        """Compare every entry that DLedger shows."""
+        for first in range(0, len(self.expected), 500):
             after = min(first + 500, len(self.expected))
             shown = self.java.ask("entries", begin=first, end=after)["entries"]
             for place, entry in enumerate(shown, first):
@@ -288,7 +296,6 @@ class _Run:
         for place in self.sealed:
             at = self.expected[place].position - first
             if 0 <= at < len(content):
-                content[at : at + _ENTRY.size][_CHECKSUMS]
                 begin, end = at + _CHECKSUMS.start, at + _CHECKSUMS.stop
                 content[begin:end] = bytes(end - begin)
 
@@ -308,7 +315,9 @@ def _after_an_old_log(run: _Run) -> None:
     records = _records(java, len(bodies))
     java.ask("close")
     run.found.turns += 2
-    run.same("states", "begin of the files of DLedger", -(-offsets[-1] // _STORE_FILE_BYTES) * _STORE_FILE_BYTES, divided)
+    run.same(
+        "states", "begin of the files of DLedger", -(-offsets[-1] // _STORE_FILE_BYTES) * _STORE_FILE_BYTES, divided
+    )
     for number, body in enumerate(old):
         first = offsets[number] - offsets[number] % _STORE_FILE_BYTES
         content = (root / "commitlog" / f"{first:020d}").read_bytes()[offsets[number] - first :]
@@ -332,6 +341,69 @@ def _after_an_old_log(run: _Run) -> None:
         run.same("states", "reading the log", "no error", str(error))
     finally:
         log.close()
+
+
+def _store_on_ours(run: _Run) -> None:
+    """Let the store of DLedger serve messages that our log holds, also after an entry without a body.
+
+    A leader of ours begins its term with such an entry. DLedger reads it. The store of 4.9.3 takes it for a damaged
+    record, and its queues lack the messages up to the end of the file.
+    """
+    java, rng = run.java, run.rng
+    run.data_file_bytes, run.index_file_bytes = _STORE_FILE_BYTES, _INDEX_FILE_BYTES_OF_STORE
+    count = max(20, run.entries // 8)
+    old = run.root / "old"
+    java.ask("open_plain_store", dir=str(old), data_file_bytes=_STORE_FILE_BYTES)
+    for _ in range(4):
+        _put_message(java, rng.randbytes(rng.randrange(1, 400)))
+    templates = _records(java, 4)
+    java.ask("close")
+    for name, empty_at in (("records", -1), ("noop", count // 4)):
+        root = run.root / name
+        run.member, run.expected, run.term = root / "dledger-n0", [], 1
+        run.sealed.clear()
+        run.member.mkdir(parents=True)
+        HardState(OsFiles(), str(run.member)).save(run.term, 0)
+        log = RaftLog(
+            OsFiles(), str(run.member), data_file_bytes=_STORE_FILE_BYTES, index_file_bytes=_INDEX_FILE_BYTES_OF_STORE
+        )
+        written = []
+        for number in range(count):
+            if number == empty_at:
+                log.append([Carried(run.term, b"")])
+                run.sealed.add(run.note(b""))
+            template = rng.choice(templates)
+            run.sealed.add(run.note(template))
+            offsets = struct.pack(">qq", number, run.expected[-1].position + _ENTRY.size)
+            record = template[:20] + offsets + template[36:]
+            run.expected[-1] = run.expected[-1]._replace(body=record)
+            log.append([Carried(run.term, record)])
+            written.append(record)
+        log.sync()
+        log.close()
+        state = java.ask("open_store", dir=str(root), data_file_bytes=_STORE_FILE_BYTES, member="n0", peers=_peers())
+        run.found.turns += 1
+        run.compare_state(state)
+        run.compare_java_entries()
+        wait_for_leader(java)
+        if empty_at < 0:
+            for number, record in enumerate(_records(java, count)):
+                run.same("records of the store", f"record {number}", written[number], record)
+        else:
+            _put_message(java, b"after")  # it is served after those before it were dispatched
+            run.found.skipped += count - _served(java)
+        java.ask("close")
+
+
+def _served(java: Process) -> int:
+    """Return how many messages of our log the queue of the store has, as soon as its last message is there."""
+    until = time.monotonic() + _LEADER_S
+    while time.monotonic() < until:
+        state = java.ask("state")
+        if state["max"] == state["written"] and state["dispatched"]:
+            return int(state["queue_end"]) - int(state["queue_begin"]) - 1
+        time.sleep(0.02)
+    raise PeerTimeout(f"messages are not dispatched within {_LEADER_S:g} s")
 
 
 def _put_message(java: Process, body: bytes) -> dict[str, Any]:
@@ -376,6 +448,14 @@ def wait_for_leader(java: Process) -> dict[str, Any]:
     raise PeerTimeout(f"no leader within {_LEADER_S:g} s")
 
 
+def _committed(java: Process, wanted: int) -> int:
+    """Return the committed index, which DLedger raises a moment after an append was answered."""
+    until = time.monotonic() + _LEADER_S
+    while (found := int(java.ask("state")["committed"])) < wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return found
+
+
 def free_port() -> int:
     """Return a port of loopback that no process listens at."""
     with socket.create_server(("127.0.0.1", 0)) as found:
@@ -397,6 +477,5 @@ def _text(body: bytes) -> str:
 
 
 def _short(value: object) -> str:
-    if isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
-        return f"{value[:_SHOWN_BYTES].hex()}… ({len(value)} bytes)"
-    return value.hex() if isinstance(value, bytes) else str(value)
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text)} characters)"

@@ -19,6 +19,7 @@ def command() -> None:
     tornpage judge STORE --peer rocketmq:4.9.3
     tornpage peer matrix
     tornpage peer consumers
+    tornpage peer raft
     """
 
 
@@ -189,4 +190,28 @@ def _consumers(recorded: bool, record: str | None, seed: int, as_json: bool) -> 
     from tornpage.outcomes.consumers.against_java import consumers_outcome
 
     outcome, text = consumers_outcome(seed=seed, recorded=recorded, record=record)
+    emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("raft", short_help="Let DLedger 0.2.3 and our Raft log write the same directories.")
+@click.option(
+    "--entries", type=click.IntRange(20, 100_000), default=400, show_default=True, help="About how many entries."
+)
+@options.seed_option
+@options.json_option
+def _raft(entries: int, seed: int, as_json: bool) -> None:
+    """Let DLedger 0.2.3 and our Raft log write the same directories in turns, and compare what both read.
+
+    File sizes and bodies are drawn. Each turn opens the directory, compares every entry, appends some, and ends with a
+    close or a kill; ours also cuts. Every byte of the files is compared with the documented format. A log of DLedger
+    after an old commit log, and a store of 4.9.3 on a log of ours, are compared too. Needs Java.
+
+    \b
+    tornpage peer install rocketmq-dledger 4.9.3
+    tornpage peer raft
+    tornpage peer raft --entries 5000 --seed 7 --json
+    """
+    from tornpage.outcomes.raft.exchanging import exchange_outcome
+
+    outcome, text = exchange_outcome(entries=entries, seed=seed)
     emit(outcome, as_json=as_json, text=text)

@@ -141,7 +141,9 @@ public final class RaftNode {
             "written", files.getWritePos());
         if (store != null) {
             shown.put("max", store.getMaxPhyOffset());
+            shown.put("queue_begin", store.getMinOffsetInQueue("T", 0));
             shown.put("queue_end", store.getMaxOffsetInQueue("T", 0));
+            shown.put("dispatched", store.dispatchBehindBytes() <= 0);
             shown.put("divided", ((DLedgerCommitLog) store.getCommitLog()).getDividedCommitlogOffset());
         }
         return shown;

@@ -1,0 +1,1 @@
+"""Run what compares our Raft members with DLedger."""
