@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -91,6 +91,8 @@ class StoreProcess:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._answer_seconds = answer_seconds
+        self.meanwhile: Callable[[], None] = _do_nothing
+        """Called while this process is waited for, so that other traced processes can go on."""
         self._first_request: dict[str, Any] = {"do": "hello"}
         self._is_over = False
         self.opens_many = False
@@ -139,6 +141,22 @@ class StoreProcess:
         os.set_blocking(self._answers, False)
         os.set_blocking(self._requests, False)
         self._tracer = None if watched is None else Tracer(self._id, watched)
+
+    @property
+    def id(self) -> int:
+        """The number of the process."""
+        return self._id
+
+    def go_on(self) -> None:
+        """Let a traced process go on that has stopped at a call."""
+        if self._tracer is not None:
+            while self._tracer.step():
+                pass
+
+    def hold_syncs(self, hold: bool) -> None:
+        """Let no sync of a traced process begin from now on, or let all of them begin."""
+        if self._tracer is not None:
+            self._tracer.hold_syncs(hold)
 
     def greet(self) -> dict[str, Any]:
         """Open the store; return its handshake. Raises StoreFailed."""
@@ -258,6 +276,7 @@ class StoreProcess:
         """Continue until bytes arrive or a short pause is over. Raises Died and Hung."""
         if self._tracer is not None:
             self._tracer.step()
+        self.meanwhile()
         if wait_for_child([self._answers], max(0.0, until - monotonic())):
             try:
                 data = os.read(self._answers, 1 << 16)
@@ -327,6 +346,10 @@ class StoreProcess:
         end = os.fstat(self._stderr.fileno()).st_size
         said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))
         return said.decode(errors="replace")
+
+
+def _do_nothing() -> None:
+    """Wait without other work."""
 
 
 def _line(request: dict[str, Any]) -> bytes:

@@ -133,6 +133,9 @@ class Tracer:
         self._syncs_when_it_writes = False
         self._info = ctypes.create_string_buffer(_INFO_BYTES)
         self._idle_steps, self._search_after = 0, _SEARCH_AFTER
+        self._holds_syncs = False
+        self._held_syncs: list[int] = []
+        """Tasks that stay stopped where they begin a sync."""
         self.ended: int | None = None
         """Exit code of the child, negative for a signal; None while it runs."""
         self.watch(directory)
@@ -153,6 +156,14 @@ class Tracer:
     def mark(self) -> int:
         """Record the directory at an answer; return the number of events before it."""
         return 0 if self._directory is None else self._directory.mark()
+
+    def hold_syncs(self, hold: bool) -> None:
+        """Let no sync begin from now on, as on a disk that is slow, or let all of them begin."""
+        self._holds_syncs = hold
+        held, self._held_syncs = (self._held_syncs, []) if not hold else ([], self._held_syncs)
+        for task in held:
+            with suppress(ProcessLookupError):
+                _ptrace(_SYSCALL, task)
 
     def _refuse(self, reason: str) -> None:
         """Record why the files of this process cannot be recorded from now on, in any directory."""
@@ -235,6 +246,9 @@ class Tracer:
                 self._tasks.add(self._new_task(task))
             elif event == _FILTER_EVENT:
                 request = _SYSCALL if self._waits_for_return(task) else _CONT
+                if self._holds_syncs and self._returning.get(task, ("",))[0] in _SYNCS:
+                    self._held_syncs.append(task)
+                    return
             elif reason == _SYSCALL_STOP:
                 self._returned(task)
             elif not event and reason != signal.SIGSTOP:  # a new task begins with SIGSTOP

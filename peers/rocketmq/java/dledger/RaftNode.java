@@ -5,6 +5,7 @@ import io.openmessaging.storage.dledger.DLedgerConfig;
 import io.openmessaging.storage.dledger.DLedgerServer;
 import io.openmessaging.storage.dledger.MemberState;
 import io.openmessaging.storage.dledger.entry.DLedgerEntry;
+import io.openmessaging.storage.dledger.exception.DLedgerException;
 import io.openmessaging.storage.dledger.protocol.AppendEntryRequest;
 import io.openmessaging.storage.dledger.protocol.AppendEntryResponse;
 import io.openmessaging.storage.dledger.protocol.DLedgerResponseCode;
@@ -149,10 +150,16 @@ public final class RaftNode {
         return shown;
     }
 
+    /** Return entries up to an end, or up to the end of the log if that is before it. */
     private Map<String, Object> entries(long begin, long end) {
         List<Object> found = new ArrayList<>();
         for (long index = begin; index < end; index++) {
-            DLedgerEntry entry = server.getdLedgerStore().get(index);
+            DLedgerEntry entry;
+            try {
+                entry = server.getdLedgerStore().get(index);
+            } catch (DLedgerException thrown) {
+                break;
+            }
             found.add(Json.object("magic", (long) entry.getMagic(), "size", (long) entry.getSize(), "index",
                 entry.getIndex(), "term", entry.getTerm(), "pos", entry.getPos(), "body",
                 Base64.getEncoder().encodeToString(entry.getBody())));
