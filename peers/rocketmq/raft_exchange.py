@@ -1,4 +1,6 @@
-"""Let DLedger 0.2.3 and our Raft log write the same directories in turns, and compare what each reads.
+"""Let DLedger 0.2.3 and tornpage's Raft log write the same directories in turns.
+
+What each of both reads is compared.
 
 A run draws the sizes of files and bodies from a seed. In each turn one of both opens the directory, shows every entry,
 appends some, and is closed or killed. What has to be there follows from the documented format alone: entries, their
@@ -14,7 +16,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +32,7 @@ from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Limits, Process
 from tornpage.properties.scratch import scratch_directory
 
-__all__ = ["Difference", "Exchanged", "exchange", "free_port", "wait_for_leader"]
+__all__ = ["RUNS", "Difference", "Exchanged", "exchange", "free_port", "wait_for_leader"]
 
 _ENTRY = struct.Struct(">iiqqqiiii")
 _UNIT = struct.Struct(">iqiqq")
@@ -87,20 +89,22 @@ class Exchanged:
 
 
 def exchange(
-    release: Release, *, entries: int, seed: int, found: Exchanged, progress: Callable[[str], None] = lambda run: None
+    release: Release,
+    *,
+    entries: int,
+    seed: int,
+    found: Exchanged,
+    names: Sequence[str] = (),
+    progress: Callable[[str], None] = lambda run: None,
 ) -> None:
-    """Carry out all runs with about so many entries, and note the comparisons in `found`.
+    """Carry out some runs, or all, with about so many entries.
 
-    Raises PeerFailed and its subclasses.
+    `found` gets the comparisons. Raises PeerFailed and its subclasses.
     """
-    runs: Sequence[tuple[str, Callable[[_Run], None]]] = (
-        ("DLedger first", lambda run: run.take_turns(java_first=True)),
-        ("ours first", lambda run: run.take_turns(java_first=False)),
-        ("after an old commit log", _after_an_old_log),
-        ("the store on ours", _store_on_ours),
-    )
     share = max(_TURNS, entries // 2)
-    for number, (name, carry_out) in enumerate(runs):
+    for number, (name, carry_out) in enumerate(RUNS.items()):
+        if names and name not in names:
+            continue
         with (
             scratch_directory("tornpage-raft-") as root,
             Process(release, Limits(answer_s=120.0)) as java,
@@ -176,7 +180,7 @@ class _Run:
         files = OsFiles()
         self.member.mkdir(parents=True, exist_ok=True)
         hard_state = HardState(files, str(self.member))
-        self.same("states", "term of ours", self.term, hard_state.term)
+        self.same("states", "term in tornpage", self.term, hard_state.term)
         log = RaftLog(
             files, str(self.member), data_file_bytes=self.data_file_bytes, index_file_bytes=self.index_file_bytes,
             unsealed=True,
@@ -207,7 +211,10 @@ class _Run:
     # ---- what has to be there ------------------------------------------------------------------------------------
 
     def note(self, body: bytes) -> int:
-        """Add an entry; return its place. An entry that leaves less than 8 bytes goes into the next file."""
+        """Add an entry; return its place.
+
+        An entry that leaves less than 8 bytes goes into the next file.
+        """
         position = self._end()
         rest = self.data_file_bytes - position % self.data_file_bytes
         if _ENTRY.size + len(body) + _BLANK.size > rest:
@@ -260,11 +267,11 @@ class _Run:
 
     def compare_log(self, log: RaftLog) -> None:
         """Compare every entry that our log shows."""
-        self.same("states", "begin and end in ours", (0, len(self.expected)), (log.begin, log.end))
-        self.same("states", "durable end in ours", len(self.expected), log.synced)
+        self.same("states", "begin and end in tornpage", (0, len(self.expected)), (log.begin, log.end))
+        self.same("states", "durable end in tornpage", len(self.expected), log.synced)
         for place in range(min(log.end, len(self.expected))):
             found = _Entry(log.term_at(place), log.position_at(place), log.body_at(place))
-            self.same("entries in ours", f"entry {place}", self.expected[place], found)
+            self.same("entries in tornpage", f"entry {place}", self.expected[place], found)
 
     def compare_files(self) -> None:
         """Compare every byte of the data and index files."""
@@ -332,10 +339,10 @@ def _after_an_old_log(run: _Run) -> None:
         run.same("states", "first position after the old log", divided, log.position_at(0))
         for place, answer in enumerate(answers):
             record, position = log.body_at(place), log.position_at(place)
-            run.same("entries in ours", f"record {place}", records[len(old) + place], record)
-            run.same("entries in ours", f"position {place}", answer["offset"], position + _ENTRY.size)
+            run.same("entries in tornpage", f"record {place}", records[len(old) + place], record)
+            run.same("entries in tornpage", f"position {place}", answer["offset"], position + _ENTRY.size)
             (physical,) = struct.unpack_from(">q", record, 28)
-            run.same("entries in ours", f"offset in the record {place}", position + _ENTRY.size, physical)
+            run.same("entries in tornpage", f"offset in the record {place}", position + _ENTRY.size, physical)
             run.found.entries += 1
     except (LookupError, StoreError, OSError) as error:
         run.same("states", "reading the log", "no error", str(error))
@@ -344,10 +351,11 @@ def _after_an_old_log(run: _Run) -> None:
 
 
 def _store_on_ours(run: _Run) -> None:
-    """Let the store of DLedger serve messages that our log holds, also after an entry without a body.
+    """Let the store of 4.9.3 serve messages of tornpage's log.
 
-    A leader of ours begins its term with such an entry. DLedger reads it. The store of 4.9.3 takes it for a damaged
-    record, and its queues lack the messages up to the end of the file.
+    In a second log an entry has no body. A leader of tornpage begins its term with such an
+    entry. DLedger reads it. The store of 4.9.3 takes it for a damaged record, and its queues lack the messages up to the
+    end of the file.
     """
     java, rng = run.java, run.rng
     run.data_file_bytes, run.index_file_bytes = _STORE_FILE_BYTES, _INDEX_FILE_BYTES_OF_STORE
@@ -396,7 +404,10 @@ def _store_on_ours(run: _Run) -> None:
 
 
 def _served(java: Process) -> int:
-    """Return how many messages of our log the queue of the store has, as soon as its last message is there."""
+    """Return how many messages of the log the queue of the store has.
+
+    The store has dispatched its last message by then.
+    """
     until = time.monotonic() + _LEADER_S
     while time.monotonic() < until:
         state = java.ask("state")
@@ -425,9 +436,26 @@ def _records(java: Process, count: int) -> list[bytes]:
     return found
 
 
+def _java_first(run: _Run) -> None:
+    run.take_turns(java_first=True)
+
+
+def _ours_first(run: _Run) -> None:
+    run.take_turns(java_first=False)
+
+
+RUNS: Mapping[str, Callable[[_Run], None]] = {
+    "DLedger first": _java_first,
+    "tornpage first": _ours_first,
+    "after an old commit log": _after_an_old_log,
+    "the store of 4.9.3 on tornpage's log": _store_on_ours,
+}
+"""What each run does, by its name."""
+
+
 @contextmanager
 def member_open(java: Process, root: Path, data_file_bytes: int, index_file_bytes: int) -> Iterator[dict[str, Any]]:
-    """Open a group of one member in a directory and yield its state; close it at the end, unless it was killed."""
+    """Open a group of one member and yield its state. Close it at the end, unless killed."""
     state = java.ask(
         "open", dir=str(root), member="n0", peers=_peers(), data_file_bytes=data_file_bytes,
         index_file_bytes=index_file_bytes,

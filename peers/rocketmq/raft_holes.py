@@ -67,8 +67,8 @@ def _an_acknowledged_message_is_gone(lab: RaftLab) -> str | None:
         return None
     return (
         f"message X was answered PUT_OK as entry {index}, queue offset {acknowledged['queue_offset']}, on {a.name} and "
-        f"{b.name}; after a power cut of {b.name} ({len(lost)} unsynced pages lost) and a kill of {a.name} no member has "
-        f"it: entry {index} is {now[0]}, queue offset {again['queue_offset']}"
+        f"{b.name}; after a power cut of {b.name} ({len(lost)} unsynced pages lost) and a kill of {a.name} no member "
+        f"has it: entry {index} is {now[0]}, queue offset {again['queue_offset']}"
     )
 
 
@@ -177,7 +177,9 @@ def _cut_entries_come_back(lab: RaftLab) -> str | None:
     lab.note(f"the log ends with entry {end}: entries 5, 6 and {end} are {', '.join(shown)}")
     if cut != 4 or end != 9:
         return None
-    return f"a recovery cut the log after entry {cut}; after one put and a restart it ends with {end}: {', '.join(shown)}"
+    return (
+        f"a recovery cut the log after entry {cut}; after one put and a restart it ends with {end}: {', '.join(shown)}"
+    )
 
 
 def _a_large_cut_ends_the_process(lab: RaftLab) -> str | None:

@@ -1,4 +1,6 @@
-"""Run groups of DLedger 0.2.3 on loopback: kill, stop and restart members, and cut the power of one of them.
+"""Run groups of DLedger 0.2.3 on loopback.
+
+Members are killed, stopped and restarted, and the power of one of them is cut.
 
 Each member is a store of RocketMQ 4.9.3 in a process of its own. Every event is recorded as a line with its time, so
 that a run is its own description. All processes end with the lab.

@@ -49,7 +49,7 @@ def test_a_missing_release_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_schedule_that_shows_nothing_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ran(hole: object, release: object) -> dict[str, object]:
+    def ran(hole: object, release: object, lab: object) -> dict[str, object]:
         return {"result": "not seen", "why": "the schedule did not show it", "seconds": 0.0, "schedule": []}
 
     monkeypatch.setattr(installing, "installed", lambda version: None)

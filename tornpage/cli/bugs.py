@@ -256,6 +256,7 @@ def mutate(
 @command.command("holes")
 @click.option("--hunt", is_flag=True, help="Search for each hole that can be planted, one after the other.")
 @click.option("--replication", is_flag=True, help="Show the defects of replication on the installed Java store.")
+@click.option("--raft", is_flag=True, help="Show the defects of DLedger on installed Java members.")
 @click.option("--only", default="", metavar="IDS", help="Ids separated by commas, such as H1,C3 (default: all).")
 @click.option(
     "--seconds", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Time of each search of --hunt."
@@ -263,26 +264,36 @@ def mutate(
 @options.seed_option
 @options.out_option
 @options.json_option
-def holes(hunt: bool, replication: bool, only: str, seconds: float, seed: int, out: str | None, as_json: bool) -> None:
+def holes(
+    hunt: bool, replication: bool, raft: bool, only: str, seconds: float, seed: int, out: str | None, as_json: bool
+) -> None:
     """List known crash defects (holes) of RocketMQ 4.9.3, or search for planted ones.
 
     With --out each result is kept as a file, and a successful search is not repeated. With --replication a schedule of
     network events shows each defect of replication on Java stores (docs/replication/holes.md); it needs Java and
-    `tornpage peer install`, and takes some minutes.
+    `tornpage peer install`, and takes some minutes. With --raft the schedules are kills, pauses and a power cut of
+    members of DLedger 0.2.3 (docs/replication/dledger.md).
 
     \b
     tornpage bugs holes
     tornpage bugs holes --hunt --only H1,C3
     tornpage bugs holes --hunt --out out/holes    (all: up to an hour; can be resumed)
     tornpage bugs holes --replication --only R3,R15
+    tornpage bugs holes --raft --only L1
     """
-    if replication:
-        from tornpage.outcomes.replication_holes import REPLICATION_DEFECTS, replication_holes_outcome
+    if replication or raft:
+        from tornpage.outcomes.replication_holes import (
+            RAFT_DEFECTS,
+            REPLICATION_DEFECTS,
+            raft_holes_outcome,
+            replication_holes_outcome,
+        )
 
-        if hunt or out is not None:
-            refuse("--hunt and --out go without --replication")
-        with steps_progress("showing", total=REPLICATION_DEFECTS, unit="defects") as show_step:
-            outcome, text = replication_holes_outcome(only, progress=show_step)
+        if hunt or out is not None or (replication and raft):
+            refuse("--replication and --raft go without each other, --hunt and --out")
+        show, total = (raft_holes_outcome, RAFT_DEFECTS) if raft else (replication_holes_outcome, REPLICATION_DEFECTS)
+        with steps_progress("showing", total=total, unit="defects") as show_step:
+            outcome, text = show(only, progress=show_step)
         emit(outcome, as_json=as_json, text=text)
     from tornpage.outcomes.holes import hunt_outcome, list_outcome
     from tornpage.properties.score.holes import UnknownHole, holes_named

@@ -193,18 +193,18 @@ def _consumers(recorded: bool, record: str | None, seed: int, as_json: bool) -> 
     emit(outcome, as_json=as_json, text=text)
 
 
-@command.command("raft", short_help="Let DLedger 0.2.3 and our Raft log write the same directories.")
+@command.command("raft", short_help="Exchange directories of a Raft log with DLedger 0.2.3.")
 @click.option(
     "--entries", type=click.IntRange(20, 100_000), default=400, show_default=True, help="About how many entries."
 )
 @options.seed_option
 @options.json_option
 def _raft(entries: int, seed: int, as_json: bool) -> None:
-    """Let DLedger 0.2.3 and our Raft log write the same directories in turns, and compare what both read.
+    """Let DLedger 0.2.3 and tornpage's Raft log write the same directories in turns.
 
     File sizes and bodies are drawn. Each turn opens the directory, compares every entry, appends some, and ends with a
-    close or a kill; ours also cuts. Every byte of the files is compared with the documented format. A log of DLedger
-    after an old commit log, and a store of 4.9.3 on a log of ours, are compared too. Needs Java.
+    close or a kill; tornpage also cuts. Every byte of the files is compared with the documented format. A log of
+    DLedger after an old commit log, and a store of 4.9.3 on tornpage's log, are compared too. Needs Java.
 
     \b
     tornpage peer install rocketmq-dledger 4.9.3

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["exchange_outcome"]
 
-_RUNS = 4
-
 
 def exchange_outcome(*, entries: int, seed: int) -> tuple[Outcome, str]:
     """Carry out all runs; return the outcome and its text.
@@ -24,13 +22,13 @@ def exchange_outcome(*, entries: int, seed: int) -> tuple[Outcome, str]:
     """
     from tornpage.peers.errors import PeerFailed, PeerUnavailable
     from tornpage.peers.rocketmq.installing import DLEDGER, REFERENCE, installed
-    from tornpage.peers.rocketmq.raft_exchange import Exchanged, exchange
+    from tornpage.peers.rocketmq.raft_exchange import RUNS, Exchanged, exchange
 
     began, used = perf_counter(), process_time()
     found, interrupted = Exchanged(), False
     try:
         release = installed(REFERENCE, DLEDGER)
-        with steps_progress("exchanging", total=_RUNS, unit="runs") as show_step:
+        with steps_progress("exchanging", total=len(RUNS), unit="runs") as show_step:
             exchange(release, entries=entries, seed=seed, found=found, progress=show_step)
     except (PeerUnavailable, PeerFailed) as error:
         refuse(str(error))
