@@ -354,7 +354,7 @@ def _store_on_ours(run: _Run) -> None:
     """Let the store of 4.9.3 serve messages of tornpage's log.
 
     In a second log an entry has no body. A leader of tornpage begins its term with such an
-    entry. DLedger reads it. The store of 4.9.3 takes it for a damaged record, and its queues lack the messages up to the
+    entry. DLedger reads it. The store of 4.9.3 takes it for a damaged record. Its queues lack the messages up to the
     end of the file.
     """
     java, rng = run.java, run.rng

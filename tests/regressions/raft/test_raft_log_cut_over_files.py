@@ -1,6 +1,6 @@
 """A cut of several files leaves a log that DLedger opens.
 
-Symptom: DLedger 0.2.3 ended with exit code 255 when it opened a log of ours that had been cut by more than a file.
+Symptom: DLedger 0.2.3 ended with exit code 255 when it opened a log of tornpage that had been cut by more than a file.
 Cause: a cut erased the entries and left the empty data files. DLedger ends if its log ends more than one file before
 its last data file.
 Fix: a cut and an opening remove the data files after the one in which the log ends, after their content was erased.
