@@ -12,7 +12,6 @@ Source: `DLedgerEntryCoder`, `MmapFileList`, `MemberState` of DLedger 0.2.3.
 
 import base64
 import random
-import socket
 import struct
 import time
 from collections import Counter
@@ -30,9 +29,10 @@ from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.peers.errors import PeerTimeout
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import Limits, Process
+from tornpage.peers.rocketmq.raft_lab import RaftLab, RaftNode, free_port
 from tornpage.properties.scratch import scratch_directory
 
-__all__ = ["RUNS", "Difference", "Exchanged", "exchange", "free_port", "wait_for_leader"]
+__all__ = ["RUNS", "Difference", "Exchanged", "exchange"]
 
 _ENTRY = struct.Struct(">iiqqqiiii")
 _UNIT = struct.Struct(">iqiqq")
@@ -403,6 +403,66 @@ def _store_on_ours(run: _Run) -> None:
         java.ask("close")
 
 
+def _three_members(run: _Run) -> None:
+    """Let a group of three lose an entry of its first leader, and read all three directories.
+
+    The first leader appends an entry alone and is killed. After its restart it cuts the entry, and leaves its bytes.
+    """
+    rng = run.rng
+    with RaftLab(run.java.release) as lab:
+        nodes = lab.group(3)
+        first = lab.leader(*nodes)
+        others = [node for node in nodes if node is not first]
+        count = max(5, run.entries // 20)
+        _put_drawn(first, rng, count)
+        end = first.state()["end"]
+        lab.until("all have the first entries", lambda: all(node.state()["end"] == end for node in others))
+        for node in others:
+            node.kill()
+        first.put("cut off later" * 40)
+        first.kill()
+        lab.start(*others)
+        second = lab.leader(*others)
+        _put_drawn(second, rng, count)
+        first.start()
+        last = second.state()["end"]
+        lab.until("all have all entries", lambda: all(node.entry(last) == second.entry(last) for node in nodes))
+        lab.until("all entries are committed", lambda: all(node.state()["committed"] == last for node in nodes))
+        shown = [(node.state(), node.ask("entries", begin=0, end=last + 1)["entries"]) for node in nodes]
+        first.kill()
+        for node in others:
+            node.close()
+        run.found.turns += 3
+        run.found.kills += 4
+        run.found.entries += last + 1
+        for node, (state, entries) in zip(nodes, shown, strict=True):
+            _compare_member(run, node, state, entries)
+
+
+def _put_drawn(node: RaftNode, rng: random.Random, count: int) -> None:
+    for _ in range(count):
+        _require_ok(node.ask("put", topic="T", body=_text(rng.randbytes(rng.randrange(1, 700)))))
+
+
+def _compare_member(run: _Run, node: RaftNode, state: dict[str, Any], entries: Sequence[dict[str, Any]]) -> None:
+    """Compare the directory of a member that is down with what the member showed."""
+    directory = node.root / f"dledger-{node.name}"
+    hard_state = HardState(OsFiles(), str(directory))
+    vote = None if hard_state.vote is None else f"n{hard_state.vote}"
+    run.same("states", f"term and vote of {node.name}", (state["term"], state["vote"]), (hard_state.term, vote))
+    log = RaftLog(
+        OsFiles(), str(directory), data_file_bytes=_STORE_FILE_BYTES, index_file_bytes=_INDEX_FILE_BYTES_OF_STORE,
+        unsealed=True,
+    )  # fmt: skip
+    run.same("states", f"begin and end of {node.name}", (state["begin"], state["end"] + 1), (log.begin, log.end))
+    run.same("states", f"terms of {node.name}", 2, len({entry["term"] for entry in entries}))
+    for place, entry in enumerate(entries):
+        found = _Entry(log.term_at(place), log.position_at(place), log.body_at(place))
+        wanted = _Entry(entry["term"], entry["pos"], base64.b64decode(entry["body"]))
+        run.same("entries in tornpage", f"entry {place} of {node.name}", wanted, found)
+    log.close()
+
+
 def _served(java: Process) -> int:
     """Return how many messages of the log the queue of the store has.
 
@@ -418,7 +478,10 @@ def _served(java: Process) -> int:
 
 
 def _put_message(java: Process, body: bytes) -> dict[str, Any]:
-    answer = java.ask("put", topic="T", body=_text(body))
+    return _require_ok(java.ask("put", topic="T", body=_text(body)))
+
+
+def _require_ok(answer: dict[str, Any]) -> dict[str, Any]:
     if answer["status"] != "PUT_OK":
         raise PeerTimeout(f"a put is answered {answer['status']}")
     return answer
@@ -449,6 +512,7 @@ RUNS: Mapping[str, Callable[[_Run], None]] = {
     "tornpage first": _ours_first,
     "after an old commit log": _after_an_old_log,
     "the store of 4.9.3 on tornpage's log": _store_on_ours,
+    "three members": _three_members,
 }
 """What each run does, by its name."""
 
@@ -482,12 +546,6 @@ def _committed(java: Process, wanted: int) -> int:
     while (found := int(java.ask("state")["committed"])) < wanted and time.monotonic() < until:
         time.sleep(0.01)
     return found
-
-
-def free_port() -> int:
-    """Return a port of loopback that no process listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def _peers() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tornpage.peers.errors import PeerCrashed
-from tornpage.peers.rocketmq.raft_lab import RaftLab, RaftNode
+from tornpage.peers.rocketmq.raft_lab import FILE_BYTES, RaftLab, RaftNode
 from tornpage.peers.rocketmq.raft_ours import figure_8, power_cut_of_a_follower
 
 __all__ = ["RAFT_HOLES", "RaftHole", "raft_holes_named"]
@@ -191,17 +191,16 @@ def _cut_entries_come_back(lab: RaftLab) -> str | None:
 def _a_large_cut_ends_the_process(lab: RaftLab) -> str | None:
     (a,) = lab.group(1)
     lab.leader(a)
-    while a.state()["written"] < 4 * 4096:
-        for number in range(10):
-            a.put(f"message {number}")
-    index = next(index for index in range(a.state()["end"]) if a.position(index) > 4096 + 200)
+    a.fill(100)
+    first = a.state()["written"] // FILE_BYTES * FILE_BYTES - 2 * FILE_BYTES  # where a recovery begins to read
+    index = next(index for index in range(100) if a.position(index) > first)
     position = a.position(index)
     a.close()
     a.damage(position, _MAGIC)
     try:
         a.start()
     except PeerCrashed as error:
-        return f"entry {index} at {position} was damaged, two files before the end: {error}"
+        return f"entry {index} at {position} is damaged, and the log has two more files: {error}"
     return None
 
 
@@ -246,9 +245,9 @@ RAFT_HOLES = {
         RaftHole("L2", "term and vote are not synced", "both are durable before a message", reason=_MODEL.format("02")),
         RaftHole("L3", "entries of earlier terms are counted as committed", "only entries of the leader's term are",
                  _a_committed_entry_is_replaced, ours=figure_8),
-        RaftHole("L4", "an error is answered for an entry that may commit", "an unknown outcome has its own status",
+        RaftHole("L4", "an error is answered for an entry that may commit", "only a committed entry is acknowledged",
                  _an_error_is_carried_out),
-        RaftHole("L5", "queue offsets advance at an append that is cut later", "derived from the log",
+        RaftHole("L5", "queue offsets advance at an append that is cut later", "no queue before the commit",
                  reason="follows from L1: its schedule shows a queue offset that is given twice"),
         RaftHole("L6", "no entry has a checksum", "both fields are written and checked", _a_changed_body_is_served),
         RaftHole("L7", "a cut leaves its entries in the files", "they are erased", _cut_entries_come_back),
@@ -256,7 +255,7 @@ RAFT_HOLES = {
                  _a_large_cut_ends_the_process),
         RaftHole("L9", "the committed index on the disk is up to 3 s old", "what is visible is committed again",
                  _queues_end_past_the_log),
-        RaftHole("L10", "queues are not cut with the log", "cut together",
+        RaftHole("L10", "queues are not cut with the log", "no queue before the commit",
                  reason="needs a committed entry that is replaced by one of another topic; L3 has the first half"),
         RaftHole("L11", "votes compare logs before terms", "terms first", reason=_LIVENESS),
         RaftHole("L12", "a failed batch append is not answered", "answered", reason=_LIVENESS),
@@ -266,7 +265,7 @@ RAFT_HOLES = {
                  reason="the code is in the broker, and the tests run its store alone"),
         RaftHole("L16", "timers use the wall clock", "time-outs are events",
                  reason="needs a step of the wall clock of a process"),
-        RaftHole("L17", "a put to a follower hides the cause", "an exact status", _another_status_hides_the_cause),
+        RaftHole("L17", "a put to a follower hides the cause", "`propose` returns None", _another_status_hides_the_cause),
         RaftHole("L18", "old files are recovered as after a clean close", "they are not opened",
                  reason="needs a crash image of a plain log; `judge --peer` shows those"),
         RaftHole("L19", "a leader without a majority answers", "reads wait for a majority", _a_deposed_leader_answers),

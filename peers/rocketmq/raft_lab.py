@@ -12,6 +12,7 @@ the cut is composed from the recording and proven legal, as for a store under te
 import base64
 import os
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +24,6 @@ from typing import Any
 from tornpage.peers.errors import PeerCrashed, PeerTimeout, PeerUnavailable
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.rocketmq.process import OPENED
-from tornpage.peers.rocketmq.raft_exchange import free_port
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import chosen
 from tornpage.properties.disk.disk import Image
@@ -35,7 +35,7 @@ from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.properties.foreign.watching import WatchedDirectory, write_directory
 from tornpage.properties.scratch import remove_tree
 
-__all__ = ["FILE_BYTES", "RaftLab", "RaftNode"]
+__all__ = ["FILE_BYTES", "RaftLab", "RaftNode", "free_port"]
 
 FILE_BYTES = 4096
 _ANSWER_S = 60.0
@@ -282,6 +282,12 @@ class RaftNode:
         self._lab.note(f"put {body} to {self.name}: {answer['status']} after {answer['ms']} ms")
         return answer
 
+    def fill(self, count: int) -> None:
+        """Put messages that differ, and record one event."""
+        for number in range(count):
+            self.ask("put", topic="T", body=base64.b64encode(b"message %d" % number).decode())
+        self._lab.note(f"put {count} messages to {self.name}")
+
     def entry(self, index: int) -> tuple[int, bytes] | None:
         """Return the term and the body of an entry, None if there is none."""
         found = self.ask("entries", begin=index, end=index + 1)["entries"]
@@ -316,6 +322,12 @@ class RaftNode:
         """Return the position of an entry."""
         (found,) = self.ask("entries", begin=index, end=index + 1)["entries"]
         return int(found["pos"])
+
+
+def free_port() -> int:
+    """Return a port of loopback that no process listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
 def _durable(root: Path) -> Image:
