@@ -276,9 +276,9 @@ class RaftNode:
         """Return what the member shows of itself."""
         return self.ask("state")
 
-    def put(self, body: str) -> dict[str, Any]:
+    def put(self, body: str, *, topic: str = "T") -> dict[str, Any]:
         """Put a message."""
-        answer = self.ask("put", topic="T", body=base64.b64encode(body.encode()).decode())
+        answer = self.ask("put", topic=topic, body=base64.b64encode(_marked(body)).decode())
         self._lab.note(f"put {body} to {self.name}: {answer['status']} after {answer['ms']} ms")
         return answer
 
@@ -298,7 +298,7 @@ class RaftNode:
         found = self.entry(index)
         if found is None:
             return "no entry"
-        body = next((each for each in bodies if each.encode() in found[1]), "another body")
+        body = next((each for each in bodies if _marked(each) in found[1]), "another body")
         return f"{body} (term {found[0]})"
 
     def messages(self) -> list[bytes]:
@@ -308,7 +308,7 @@ class RaftNode:
 
     def serves(self, body: str) -> bool:
         """Whether a consumer reads a message."""
-        return any(body.encode() in record for record in self.messages())
+        return any(_marked(body) in record for record in self.messages())
 
     def damage(self, position: int, data: bytes) -> None:
         """Overwrite bytes of the data files of a member that is down."""
@@ -322,6 +322,11 @@ class RaftNode:
         """Return the position of an entry."""
         (found,) = self.ask("entries", begin=index, end=index + 1)["entries"]
         return int(found["pos"])
+
+
+def _marked(body: str) -> bytes:
+    """Return the bytes of a body. No other bytes of a record contain them."""
+    return f"<{body}>".encode()
 
 
 def free_port() -> int:

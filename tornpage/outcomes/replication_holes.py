@@ -24,7 +24,7 @@ __all__ = ["RAFT_DEFECTS", "REPLICATION_DEFECTS", "raft_holes_outcome", "replica
 
 VERSION = "4.9.3"
 REPLICATION_DEFECTS = 25
-RAFT_DEFECTS = 9
+RAFT_DEFECTS = 10
 """Defects that have a schedule."""
 _AT_ONCE = 3
 """Schedules at the same time. Most of their time is waiting. Those of Raft have three members each, and run alone."""
