@@ -1,4 +1,7 @@
-"""Test the defects of DLedger 0.2.3: the list, the same events on members of tornpage, and schedules that show them."""
+"""Test the defects of DLedger 0.2.3.
+
+These are the list, the same events on members of tornpage, and schedules that show them.
+"""
 
 import json
 from pathlib import Path

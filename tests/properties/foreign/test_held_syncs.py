@@ -1,4 +1,7 @@
-"""Test syncs that are held: an answer of the store may come before them, and a crash then loses the write."""
+"""Test syncs that are held.
+
+An answer of the store may come before them, and a crash then loses the write.
+"""
 
 import sys
 from collections.abc import Callable

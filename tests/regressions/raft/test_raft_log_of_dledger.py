@@ -8,7 +8,7 @@ log, and opening erases what follows the end. Units of the index past the end we
 true only for entries that tornpage wrote.
 Fix: sizes and names of all files are checked first. The log begins with its first data file. Valid entries without
 checksums are refused unless the setting is given. Units after an entry of DLedger prove nothing.
-Found by: `tornpage peer raft`, and a review of `DLedgerMmapFileStore`.
+Found by: a review of `DLedgerMmapFileStore` for `tornpage peer raft`.
 """
 
 from collections.abc import Iterator
