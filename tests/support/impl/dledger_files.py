@@ -35,7 +35,7 @@ def write_dledger(
 ) -> list[int]:
     """Write a directory with entries, given as terms and bodies; return their positions.
 
-    The first one has `first_index` and `first_position`. `stale` are bytes after the last entry. `stale_units` are bytes
+    The first one has `first_index` and `first_position`. `stale` are bytes after the last entry, `stale_units` those
     after the last unit.
     """
     for path in (DIRECTORY, f"{DIRECTORY}/data", f"{DIRECTORY}/index"):
