@@ -60,16 +60,3 @@ def require_member(files: Files, directory: str, me: int, settings: RaftSettings
         kept = "messages" if _STORE in names else "entries"
         remedy = f"{'give' if kept == 'messages' else 'leave out'} --raft-messages"
         raise BadDirectory(directory, f"has {kept}, and this member is to have {settings.content}", remedy)
-    path = f"{directory}/{_PREFIX}{me}"
-    _check_sizes(files, f"{path}/data", "data_file_bytes", settings.data_file_bytes)
-    _check_sizes(files, f"{path}/index", "index_file_bytes", settings.index_file_bytes)
-
-
-def _check_sizes(files: Files, path: str, name: str, size_bytes: int) -> None:
-    if files.stat(path) is None:
-        return
-    for each in files.list_directory(path):
-        stat = files.stat(f"{path}/{each}")
-        if stat is not None and stat.size_bytes not in (0, size_bytes):  # 0: killed before it was allocated
-            remedy = f"give --set {name}={stat.size_bytes}"
-            raise BadDirectory(f"{path}/{each}", f"has {stat.size_bytes} bytes, and {name} is {size_bytes}", remedy)

@@ -25,7 +25,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tornpage.impl.errors import StoreError
+from tornpage.impl.errors import BadDirectory, StoreError
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.raft import entry_codec as codec
 from tornpage.impl.raft.messages import Carried
@@ -46,7 +46,7 @@ class RaftLogDamaged(StoreError):
     """
 
 
-class RaftLogRefused(StoreError):
+class RaftLogRefused(BadDirectory):
     """The directory does not fit the settings of the log. Nothing in it was changed."""
 
 
@@ -346,9 +346,10 @@ class RaftLog:
             path = f"{folder}/{name}"
             stat = self._files.stat(path)
             if not _FILE_NAME.fullmatch(name) or stat is None or stat.kind != "file":
-                raise RaftLogRefused(f"{path} is no file of a log; move it away")
+                raise RaftLogRefused(path, "is no file of a log", "move it away")
             if stat.size_bytes not in (0, size_bytes) or int(name) % size_bytes:
-                raise RaftLogRefused(f"{path} has {stat.size_bytes} bytes, and {setting} is {size_bytes}")
+                found = f"has {stat.size_bytes} bytes, and {setting} is {size_bytes}"
+                raise RaftLogRefused(path, found, f"give --set {setting}={stat.size_bytes}")
 
     def _load(self) -> None:
         """Read every entry, compare it with its index unit, and erase what is after the last one."""
@@ -399,10 +400,8 @@ class RaftLog:
                 continue
             found = self._foreign_at(first)
             if found is not None and found.place > self.end:
-                raise RaftLogRefused(
-                    f"{path} begins with entry {found.place} of DLedger, and the log ends with entry {self.end - 1}; "
-                    "copy the log of another member"
-                )
+                gap = f"begins with entry {found.place} of DLedger, and the log ends with entry {self.end - 1}"
+                raise RaftLogRefused(path, gap, "copy the log of another member")
 
     def _skim(self, position: int) -> int:
         """Note the entries with checksums that follow in the same file.
@@ -446,9 +445,8 @@ class RaftLog:
         if not found.is_sealed and not self._unsealed:
             if not found.body:  # a tear can leave the first half of an entry without a body
                 return None
-            raise RaftLogRefused(
-                f"entry {found.place} at {at} of {path} has no checksums, as DLedger writes it; set `unsealed`"
-            )
+            unsealed = f"entry {found.place} at {at} has no checksums, as DLedger writes it"
+            raise RaftLogRefused(path, unsealed, "set `unsealed`")
         return found, position + size
 
     def _units_in_index(self, sealed: Sequence[bool]) -> int:

@@ -64,7 +64,7 @@ def test_entries_without_checksums_are_not_erased(files: RecordingFiles) -> None
     for path in disk(files):
         if "/index/" in path:
             files.unlink(path)
-    refused(files, "entry 0 at 0 of .* has no checksums", unsealed=False)
+    refused(files, "entry 0 at 0 has no checksums", unsealed=False)
     assert content(opened(files)) == ENTRIES
 
 
@@ -77,7 +77,7 @@ def test_another_file_size_erases_nothing(files: RecordingFiles) -> None:
 def test_a_strange_name_is_refused(files: RecordingFiles) -> None:
     write_dledger(files, ENTRIES, file_bytes=FILE_BYTES)
     files.close(files.create(f"{DIRECTORY}/data/copy"))
-    refused(files, "copy is no file of a log")
+    refused(files, "copy: is no file of a log")
 
 
 def test_a_gap_between_files_is_refused(files: RecordingFiles) -> None:
