@@ -1,7 +1,7 @@
 """Shrink the shortest failure of each killed bug, so that it can be understood.
 
 Each is shrunk in a process of its own, like a trial. A case is shrunk as `tornpage shrink` does it, within a time
-limit. An interleaving is shrunk as after its detection, within a number of tries.
+limit, and so are cases of several nodes. An interleaving is shrunk as after its detection, within a number of tries.
 """
 
 import logging
@@ -10,10 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tornpage.properties.campaign.replay import replay, shrink
 from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.campaign.workers import Died, JobPool, Plain
+from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
+from tornpage.properties.consumers.replay import replay_group, shrink_group
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
@@ -21,6 +24,12 @@ from tornpage.properties.explore.interleavings.shrink import shrink as shrink_in
 from tornpage.properties.explore.interleavings.token import from_token as interleaving_of
 from tornpage.properties.program.case import TOKEN_PREFIX as CASE_PREFIX
 from tornpage.properties.program.case import Case
+from tornpage.properties.program.cluster_case import TOKEN_PREFIX as CLUSTER_PREFIX
+from tornpage.properties.program.cluster_case import ClusterCase
+from tornpage.properties.program.group_case import TOKEN_PREFIX as GROUP_PREFIX
+from tornpage.properties.program.group_case import GroupCase
+from tornpage.properties.program.raft_case import RAFT_PREFIX, RaftCase
+from tornpage.properties.raft.replay import replay_raft, shrink_raft
 from tornpage.properties.score.detections import InterleavingDetection
 from tornpage.properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
@@ -38,7 +47,7 @@ class ShrunkRow:
     """Hold the result of shrinking one failure, identified by its original token `met`.
 
     `budget_s` is the time limit in seconds. `losses` counts the pages, sizes and names that its power losses lost,
-    `lost_pages` the pages among them. `one_minimal` is None for an interleaving, where it is not known. `ended` says
+    `lost_pages` the pages among them. `one_minimal` is None where it is not known. `ended` says
     what ended the shrinking early ("time", "tries"), that the failure did not show again ("holds"), or how the process
     ended ("died", "hung").
     """
@@ -132,6 +141,9 @@ def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> ShrunkR
     with choose_tracker("auto") as tracker:
         if failure.token.startswith(CASE_PREFIX):
             return _small_case(row, tracker)
+        for prefix, kind in _STEP_CASES.items():
+            if failure.token.startswith(prefix):
+                return _small_steps(row, tracker, *kind)
         return _small_interleaving(row, tracker)
 
 
@@ -149,6 +161,45 @@ def _small_case(row: ShrunkRow, tracker: DirtyTracker) -> ShrunkRow:
         ended=small.ended,
         tries=small.tries,
         seconds=small.seconds,
+        token=small.case.token(),
+    )
+
+
+_STEP_CASES: dict[str, tuple[Any, Callable[..., Any], Callable[..., Any]]] = {
+    CLUSTER_PREFIX: (ClusterCase, replay_cluster, shrink_cluster),
+    GROUP_PREFIX: (GroupCase, replay_group, shrink_group),
+    RAFT_PREFIX: (RaftCase, replay_raft, shrink_raft),
+}
+"""The cases of several nodes by the prefixes of their tokens, with the functions that replay and shrink them."""
+
+
+def _small_steps(
+    row: ShrunkRow, tracker: DirtyTracker, kind: Any, replay: Callable[..., Any], shrink: Callable[..., Any]
+) -> ShrunkRow:
+    """Shrink a case of several nodes. It is not known whether the result is minimal."""
+    began = CLOCKS[row.clock]()
+    found = replay(kind.from_token(row.met), tracker=tracker)
+    if found is None:
+        return replace(row, ended="holds")
+    is_late, tries = False, 0
+
+    def is_over() -> bool:
+        nonlocal is_late
+        is_late = is_late or CLOCKS[row.clock]() - began > row.budget_s
+        return is_late
+
+    def watch(tried: int, operations: int, losses: int) -> None:
+        nonlocal tries
+        tries = tried
+
+    small = shrink(found, tracker=tracker, tries_max=_TRIES_MAX, is_over=is_over, watch=watch)
+    return replace(
+        row,
+        operations=len(small.case.operations),
+        losses=small.lost_writes,
+        ended="time" if is_late else "",
+        tries=tries,
+        seconds=CLOCKS[row.clock]() - began,
         token=small.case.token(),
     )
 

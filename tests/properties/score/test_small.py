@@ -10,6 +10,8 @@ from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.token import from_token
 from tornpage.properties.program.case import Case
+from tornpage.properties.program.raft_case import RaftCase
+from tornpage.properties.raft.replay import replay_raft
 from tornpage.properties.score.shrunk import ShrunkRow, shortest_failures, shrink_all
 from tornpage.properties.score.trials import TrialKey, TrialRow, run_trial
 
@@ -49,6 +51,14 @@ def test_a_case_made_small_breaks_the_same_promise() -> None:
     assert failure is not None
     assert failure.broken.contract == met.contract
     assert (len(failure.case.operations), failure.lost_pages) == (small.operations, small.lost_pages)
+
+
+def test_a_case_of_a_raft_group_is_made_small_too() -> None:
+    (small,), _ = made_small(killed("LB11", "raft"))
+    assert (small.ended, small.one_minimal) == ("", None)
+    assert 0 < small.operations <= small.operations_met
+    with choose_tracker("auto") as tracker:
+        assert replay_raft(RaftCase.from_token(small.token), tracker=tracker) is not None
 
 
 @pytest.mark.slow
