@@ -20,7 +20,10 @@ from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Died, Job, Launcher
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.program.step_shrinking import FailedSteps, identity_of
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
+from tornpage.properties.program.step_case import StepCase
+from tornpage.properties.program.step_shrinking import identity_of
 
 __all__ = ["CaseExplorer", "CaseRun", "CaseTally", "Part", "digest_of", "repeated"]
 
@@ -29,7 +32,7 @@ Part = int | tuple[Any, ...]
 _FAILURES_MAX = 3
 _REPEATED_SHARE = 0.05
 
-Failure = TypeVar("Failure", bound=FailedSteps)
+Case = TypeVar("Case", bound=StepCase[Any, Any])
 
 
 class CasePlan(Protocol):
@@ -49,13 +52,13 @@ class CasePlan(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CaseRun(Generic[Failure]):
+class CaseRun(Generic[Case]):
     """The result of one run. `digest` is the same for each repetition."""
 
     hit: Counter[str]
     states: int
     digest: str
-    failure: Failure | None = None
+    failure: StepFailure[Case] | None = None
     is_repeated: bool = False
     differs: bool = False
 
@@ -75,7 +78,7 @@ def digest_of(token: str, end: str, broken: GuaranteeBroken | None) -> str:
     return blake2b(f"{token} {end} {broken}".encode(), digest_size=8).hexdigest()
 
 
-def repeated(plan: CasePlan, part: Part, carry_out: Callable[[str], CaseRun[Failure]]) -> CaseRun[Failure]:
+def repeated(plan: CasePlan, part: Part, carry_out: Callable[[str], CaseRun[Case]]) -> CaseRun[Case]:
     """Carry out a part with its seed; a share of the parts is carried out twice."""
     seed = f"{plan.seed}:{part}"
     run = carry_out(seed)
@@ -84,11 +87,11 @@ def repeated(plan: CasePlan, part: Part, carry_out: Callable[[str], CaseRun[Fail
     return replace(run, is_repeated=True, differs=carry_out(seed).digest != run.digest)
 
 
-class CaseExplorer(Generic[Failure]):
+class CaseExplorer(Generic[Case]):
     """Present runs as parts of a campaign.
 
     `programs` yields all programs up to a length. `canary` returns the planted bug that the same engine caught, or an
-    empty string. `required` has to happen before a campaign may hold. `shrink` shrinks a failure.
+    empty string. `required` has to happen before a campaign may hold. `program` replays and shrinks a failure.
     """
 
     launcher: Launcher = "spawn"
@@ -98,18 +101,18 @@ class CaseExplorer(Generic[Failure]):
     def __init__(
         self,
         plan: CasePlan,
-        job: Job[Part, CaseRun[Failure]],
+        job: Job[Part, CaseRun[Case]],
         *,
         programs: Callable[[int], Iterator[tuple[Any, ...]]],
         canary: Callable[[], str],
         required: Iterable[str],
-        replay: Callable[[Any], Failure | None],
-        shrink: Callable[..., Failure],
+        program: StepProgram[Case, Any],
+        tracker: DirtyTracker,
     ) -> None:
         self.job = job
         self.canary = canary
         self._plan, self._programs, self._required = plan, programs, tuple(required)
-        self._replay, self._shrink = replay, shrink
+        self._program, self._tracker = program, tracker
         self._tally = CaseTally()
 
     def parts(self) -> Iterator[Part]:
@@ -120,7 +123,7 @@ class CaseExplorer(Generic[Failure]):
                 return
             yield number
 
-    def known(self, part: Part) -> CaseRun[Failure] | None:
+    def known(self, part: Part) -> CaseRun[Case] | None:
         """Return None, since no results are kept."""
         return None
 
@@ -128,11 +131,13 @@ class CaseExplorer(Generic[Failure]):
         """Return the tally of this campaign, still empty."""
         return self._tally
 
-    def count(self, made: CaseRun[Failure]) -> int:
+    def count(self, made: CaseRun[Case]) -> int:
         """Return the number of states."""
         return made.states
 
-    def take(self, result: CampaignResult[CaseTally, Failure], part: Part, made: CaseRun[Failure] | Died[Part]) -> bool:
+    def take(
+        self, result: CampaignResult[CaseTally, StepFailure[Case]], part: Part, made: CaseRun[Case] | Died[Part]
+    ) -> bool:
         """Take the result of a run."""
         if isinstance(made, Died):
             result.faults.append(f"run {part} died: {made.how}")
@@ -151,7 +156,7 @@ class CaseExplorer(Generic[Failure]):
             result.meet(identity_of(made.failure.broken), made.failure, history=f"{self._plan.seed}:{part}")
         return len(result.found) < _FAILURES_MAX
 
-    def conclude(self, result: CampaignResult[CaseTally, Failure]) -> None:
+    def conclude(self, result: CampaignResult[CaseTally, StepFailure[Case]]) -> None:
         """Report what never happened."""
         hit = result.tally.hit
         result.silent = [name for name in self._required if not hit[name]]
@@ -160,20 +165,21 @@ class CaseExplorer(Generic[Failure]):
         text = f"{result.tally.states}\n{counts}\n{met}\n{sorted(result.tally.outcomes)}"
         result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+    def shrink(self, failure: StepFailure[Case], budget: Budget, watch: Watch) -> tuple[StepFailure[Case] | None, bool]:
         """Shrink a case if it fails again."""
-        again = self._replay(failure.case)
+        again = self._program.replay(failure.case, tracker=self._tracker)
         if again is None or identity_of(again.broken) != identity_of(failure.broken):
             return None, False
         started, limit = perf_counter(), budget.seconds
-        small = self._shrink(
+        small = self._program.shrink(
             again,
+            tracker=self._tracker,
             tries_max=budget.tries_max,
             is_over=lambda: limit is not None and perf_counter() - started > limit,
             watch=watch,
         )
         return small, False
 
-    def describe(self, failure: Failure) -> str:
+    def describe(self, failure: StepFailure[Case]) -> str:
         """Return the broken guarantee and its case."""
         return f"{failure.broken}; case: {failure.case.token()}"

@@ -16,6 +16,7 @@ from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.cluster.wire import frames_described
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.step_program import StepFailure
 from tornpage.properties.program.cluster_case import ClusterCase
 from tornpage.properties.program.steps import described_step
 
@@ -112,7 +113,7 @@ def account_of(case: ClusterCase, *, tracker: DirtyTracker) -> tuple[ClusterFail
     if broken is None:
         return None
     failed = ClusterCase(case.settings, tuple(trial.performed))
-    failure = ClusterFailure(failed, broken, trial.lost_writes)
+    failure = StepFailure(failed, broken, trial.lost_writes)
     frames = [frame for number, link in enumerate(trial.network.links, 1) for frame in _frames(number, link)]
     return failure, ClusterAccount(
         broken.contract,

@@ -1,64 +1,44 @@
 """Run a case of a consumer group again, and shrink it while it fails in the same way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 from tornpage.properties.consumers.host import BORN_MS
 from tornpage.properties.consumers.trial import GroupTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.findings import Finding
+from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
 from tornpage.properties.program.group_case import GroupCase, GroupSettings
-from tornpage.properties.program.step_shrinking import TRIES_MAX, shrink_steps
 from tornpage.properties.program.steps import described_step
 
-__all__ = ["GroupFailure", "GroupMoment", "account_of", "replay_group", "shrink_group"]
+__all__ = ["CONSUMER_GROUPS", "GroupFailure", "GroupMoment", "account_of", "replay_group"]
 
 AT_THE_END = "all faults end, and the group gets time"
 _EVENTS_MAX = 60
 
+GroupFailure = StepFailure[GroupCase]
 
-@dataclass(frozen=True, slots=True)
-class GroupFailure:
-    """Hold one broken promise and the case that shows it.
 
-    `lost_writes` counts what its power losses took.
-    """
+def _simpler_settings(settings: GroupSettings) -> Iterator[GroupSettings]:
+    for each in fields(GroupSettings):
+        plain = getattr(GroupSettings(), each.name)
+        if each.name not in ("bug", "disk") and getattr(settings, each.name) != plain:
+            yield replace(settings, **{each.name: plain})
+    for name in ("members", "queues"):
+        if getattr(settings, name) > 1:
+            yield replace(settings, **{name: getattr(settings, name) - 1})
 
-    case: GroupCase
-    broken: GuaranteeBroken
-    lost_writes: int = 0
 
-    def finding(self) -> Finding:
-        """Return the entry of a run document."""
-        return Finding.of_broken(
-            self.broken,
-            expected=self.broken.expected,
-            found=self.broken.found,
-            program=[described_step(operation) for operation in self.case.operations],
-            settings=self.case.document()["settings"],
-            losses=self.lost_writes,
-            token=self.case.token(),
-        )
+CONSUMER_GROUPS = StepProgram(GroupCase, GroupTrial, _simpler_settings)
 
 
 def replay_group(case: GroupCase, *, tracker: DirtyTracker) -> GroupFailure | None:
-    """Run a case and its end.
+    """Run a case and its end; promoted tests call this.
 
     Return its failure with the operations up to it, or None if all hold.
     """
-    trial: GroupTrial | None = None
-    try:
-        trial = GroupTrial(case.settings, tracker=tracker)
-        for operation in case.operations:
-            trial.run(operation)
-        trial.finish()
-    except GuaranteeBroken as broken:
-        performed = () if trial is None else tuple(trial.performed)
-        return GroupFailure(GroupCase(case.settings, performed), broken, 0 if trial is None else trial.lost_writes)
-    return None
+    return CONSUMER_GROUPS.replay(case, tracker=tracker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +75,5 @@ def account_of(case: GroupCase, *, tracker: DirtyTracker) -> tuple[GroupFailure,
         moments.append(GroupMoment(text, trial.now_ms - BORN_MS, events[-_EVENTS_MAX:]))
         if broken is not None:
             failed = GroupCase(case.settings, tuple(trial.performed))
-            return GroupFailure(failed, broken, trial.lost_writes), moments
+            return StepFailure(failed, broken, trial.lost_writes), moments
     return None
-
-
-def shrink_group(
-    failure: GroupFailure,
-    *,
-    tracker: DirtyTracker,
-    tries_max: int = TRIES_MAX,
-    is_over: Callable[[], bool] = lambda: False,
-    watch: Callable[[int, int, int], None] = lambda tries, operations, losses: None,
-) -> GroupFailure:
-    """Return the simplest case found that fails in the same way."""
-    return shrink_steps(
-        failure,
-        replay=partial(replay_group, tracker=tracker),
-        settings_like=_simpler_settings,
-        tries_max=tries_max,
-        is_over=is_over,
-        watch=watch,
-    )
-
-
-def _simpler_settings(settings: GroupSettings) -> Iterator[GroupSettings]:
-    for each in fields(GroupSettings):
-        plain = getattr(GroupSettings(), each.name)
-        if each.name not in ("bug", "disk") and getattr(settings, each.name) != plain:
-            yield replace(settings, **{each.name: plain})
-    for name in ("members", "queues"):
-        if getattr(settings, name) > 1:
-            yield replace(settings, **{name: getattr(settings, name) - 1})

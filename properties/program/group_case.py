@@ -1,18 +1,14 @@
 """A case of a consumer group, as readable JSON or one printable token (`tg1-…`)."""
 
-import json
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from tornpage.model.consumers.operations import GROUP_OPERATIONS, GroupOperation
 from tornpage.properties.program.case import Disk
-from tornpage.properties.program.packing import BadToken, packed, unpacked
-from tornpage.properties.program.steps import changed, read_step
+from tornpage.properties.program.step_case import CaseForm, StepCase
 
-__all__ = ["TOKEN_PREFIX", "GroupCase", "GroupProgram", "GroupSettings"]
+__all__ = ["GroupCase", "GroupProgram", "GroupSettings"]
 
-FORMAT = 1
-TOKEN_PREFIX = "tg1-"
 _MEMBERS_MAX = 5
 _QUEUES_MAX = 8
 
@@ -39,54 +35,20 @@ class GroupSettings:
     bug: str = ""
 
 
+def _refusal(settings: GroupSettings) -> str:
+    if not 1 <= settings.members <= _MEMBERS_MAX or not 1 <= settings.queues <= _QUEUES_MAX:
+        return f"use 1 to {_MEMBERS_MAX} members and 1 to {_QUEUES_MAX} queues"
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
-class GroupCase:
+class GroupCase(StepCase[GroupSettings, GroupOperation]):
     """Settings and operations.
 
     The broker is open before the first operation, and no member runs.
     """
 
-    settings: GroupSettings
-    operations: tuple[GroupOperation, ...]
-
-    def document(self) -> dict[str, Any]:
-        """Return the readable form."""
-        return {
-            "tornpage_group": FORMAT,
-            "settings": changed(self.settings),
-            "operations": [{"op": each.op, **changed(each)} for each in self.operations],
-        }
-
-    def with_bug(self, bug: str) -> "GroupCase":
-        """Return the case with another planted bug, or without one."""
-        return replace(self, settings=replace(self.settings, bug=bug))
-
-    def token(self) -> str:
-        """Return the case as one printable word."""
-        return packed(TOKEN_PREFIX, self.document())
-
-    @classmethod
-    def from_token(cls, token: str) -> "GroupCase":
-        """Read a token. Raises BadToken."""
-        return cls.from_text(unpacked(TOKEN_PREFIX, token))
-
-    @classmethod
-    def from_text(cls, text: str) -> "GroupCase":
-        """Read the readable form. Raises BadToken."""
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadToken(f"the case file is not JSON: {error}") from error
-        if not isinstance(document, dict) or document.get("tornpage_group") != FORMAT:
-            raise BadToken(f"this is not a case of a consumer group of format {FORMAT} (key tornpage_group)")
-        try:
-            settings = GroupSettings(**document["settings"])
-            operations = tuple(read_step(GROUP_OPERATIONS, dict(item)) for item in document["operations"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadToken(f"the case of a consumer group cannot be read: {error}") from error
-        if not 1 <= settings.members <= _MEMBERS_MAX or not 1 <= settings.queues <= _QUEUES_MAX:
-            raise BadToken(f"use 1 to {_MEMBERS_MAX} members and 1 to {_QUEUES_MAX} queues")
-        return cls(settings, operations)
+    FORM = CaseForm("tg1-", "tornpage_group", "case of a consumer group", GroupSettings, GROUP_OPERATIONS, _refusal)
 
 
 GroupProgram = tuple[GroupSettings, tuple[GroupOperation, ...]]

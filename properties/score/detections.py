@@ -4,21 +4,16 @@ A strategy runs cases, interleavings, clusters or consumer groups. A search trea
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from tornpage.properties.campaign.replay import Failure, replay
-from tornpage.properties.cluster.replay import ClusterFailure, replay_cluster
-from tornpage.properties.consumers.replay import GroupFailure, replay_group
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.token import token_of
-from tornpage.properties.program.cluster_case import ClusterCase
-from tornpage.properties.program.group_case import GroupCase
-from tornpage.properties.program.raft_case import RaftCase
-from tornpage.properties.raft.replay import RaftFailure, replay_raft
+from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
 
 __all__ = ["CaseDetection", "Detection", "InterleavingDetection", "StepsDetection"]
 
@@ -98,7 +93,8 @@ class InterleavingDetection:
 class StepsDetection:
     """Hold a failing case of a cluster, of a consumer group or of a Raft group."""
 
-    failure: ClusterFailure | GroupFailure | RaftFailure
+    failure: StepFailure[Any]
+    program: StepProgram[Any, Any]
 
     @property
     def broken(self) -> GuaranteeBroken:
@@ -109,23 +105,14 @@ class StepsDetection:
         return len(self.failure.case.operations)
 
     def token(self) -> str:
-        return self.failure.case.token()
+        token: str = self.failure.case.token()
+        return token
 
     def replays(self, tracker: DirtyTracker) -> bool:
-        return _fails(self.failure.case, tracker)
+        return self.program.replay(self.failure.case, tracker=tracker) is not None
 
     def needs_its_bug(self, tracker: DirtyTracker) -> bool:
-        return not _fails(self.failure.case.with_bug(""), tracker)
-
-
-def _fails(case: ClusterCase | GroupCase | RaftCase, tracker: DirtyTracker) -> bool:
-    match case:
-        case ClusterCase():
-            return replay_cluster(case, tracker=tracker) is not None
-        case GroupCase():
-            return replay_group(case, tracker=tracker) is not None
-        case RaftCase():
-            return replay_raft(case, tracker=tracker) is not None
+        return self.program.replay(self.failure.case.with_bug(""), tracker=tracker) is None
 
 
 def _without_bug(interleaving: Interleaving) -> Interleaving:

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from hypothesis.errors import Flaky
 
 from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.cluster.replay import CLUSTERS
+from tornpage.properties.consumers.replay import CONSUMER_GROUPS
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.cluster.campaign import draw_run
 from tornpage.properties.explore.consumers.campaign import draw_run as draw_group_run
@@ -29,6 +31,7 @@ from tornpage.properties.program.case import Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.group_case import GroupSettings
 from tornpage.properties.program.raft_case import RaftSettings
+from tornpage.properties.raft.replay import RAFT_GROUPS
 from tornpage.properties.score.detections import CaseDetection, Detection, InterleavingDetection, StepsDetection
 
 __all__ = [
@@ -213,7 +216,7 @@ class Clusters:
             cluster = ClusterSettings(nodes=2 + number % 2, disk=settings.disk, bug=settings.bug)
             run = draw_run(cluster, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else StepsDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure, CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,7 @@ class ConsumerGroups:
             group = GroupSettings(members=2 + number % 2, disk=settings.disk, bug=settings.bug)
             run = draw_group_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else StepsDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure, CONSUMER_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,7 @@ class RaftGroups:
             group = RaftSettings(members=members, disk=settings.disk, bug=settings.bug, store=store)
             run = draw_raft_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states
-            yield states, None if run.failure is None else StepsDetection(run.failure)
+            yield states, None if run.failure is None else StepsDetection(run.failure, RAFT_GROUPS)
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -48,16 +48,17 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
         outcome, text = explain_code_outcome(case)
         emit(outcome, as_json=as_json, text=text)
     given = text_of(case)
+    from tornpage.outcomes.processes.cases import CLUSTER, GROUP, RAFT
     from tornpage.outcomes.processes.clusters import explain_cluster_case
     from tornpage.outcomes.processes.groups import trace_group_case
 
-    if given.is_raft:
+    if given.kind is RAFT:
         refuse("a case of a Raft group has no page; `tornpage replay` prints its schedule")
     try:
         with refusing_targets():
-            if given.is_cluster:
+            if given.kind is CLUSTER:
                 outcome, text = explain_cluster_case(given, seconds=seconds, page=out)
-            elif given.is_group:
+            elif given.kind is GROUP:
                 if out:
                     refuse("the events of a consumer group are printed; --out goes with cases that have a page")
                 outcome, text = trace_group_case(given, seconds=seconds)

@@ -31,22 +31,15 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     planted bug, that the bug is still caught. Exits 1 if the store does not hold yet. Never overwrites a file.
     """
     from tornpage.outcomes.counterexamples import case_of, new_test, promote_outcome, text_of
+    from tornpage.outcomes.processes.cases import promote_process_case
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.bug_ids import UnknownBug
 
     given = text_of(case)
-    from tornpage.outcomes.processes.clusters import promote_cluster_case
-    from tornpage.outcomes.processes.groups import promote_group_case
-    from tornpage.outcomes.processes.raft import promote_raft_case
-
     try:
         with refusing_targets():
-            if given.is_cluster:
-                outcome, text = promote_cluster_case(given, path=new_test(name, directory))
-            elif given.is_group:
-                outcome, text = promote_group_case(given, path=new_test(name, directory))
-            elif given.is_raft:
-                outcome, text = promote_raft_case(given, path=new_test(name, directory))
+            if given.kind is not None:
+                outcome, text = promote_process_case(given.kind, given, path=new_test(name, directory))
             else:
                 outcome, text = promote_outcome(case_of(given), name=name, directory=directory)
     except UnknownBug as error:

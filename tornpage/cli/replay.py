@@ -58,6 +58,7 @@ def command(cases: tuple[str, ...], image: str | None, tries: int | None, as_jso
 
 
 def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_json: bool) -> NoReturn:
+    from tornpage.outcomes.processes.cases import replay_process_case
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.bug_ids import UnknownBug
     from tornpage.properties.campaign.replay import replay_several
@@ -67,26 +68,10 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
     from tornpage.render.counterexample import failure_text
 
     try:
-        if given.is_cluster:
-            from tornpage.outcomes.processes.clusters import replay_cluster_case
-
+        if given.kind is not None:
             if image is not None:
-                refuse("a case of a cluster has a disk for each node; --image goes with one store")
-            outcome, told = replay_cluster_case(given)
-            emit(outcome, as_json=as_json, text=told)
-        if given.is_group:
-            from tornpage.outcomes.processes.groups import replay_group_case
-
-            if image is not None:
-                refuse("a case of a consumer group has no image to write; --image goes with one store")
-            outcome, told = replay_group_case(given)
-            emit(outcome, as_json=as_json, text=told)
-        if given.is_raft:
-            from tornpage.outcomes.processes.raft import replay_raft_case
-
-            if image is not None:
-                refuse("a case of a Raft group has a disk for each member; --image goes with one store")
-            outcome, told = replay_raft_case(given)
+                refuse(given.kind.no_image)
+            outcome, told = replay_process_case(given.kind, given)
             emit(outcome, as_json=as_json, text=told)
         if given.is_interleaving:
             from tornpage.outcomes.counterexamples import replay_outcome

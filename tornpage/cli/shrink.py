@@ -31,22 +31,15 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     the result is 1-minimal, or what ended the search. Exits 1 if the failure occurs, 0 if every guarantee holds.
     """
     from tornpage.outcomes.counterexamples import case_of, shrink_outcome, text_of
+    from tornpage.outcomes.processes.cases import shrink_process_case
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.properties.bug_ids import UnknownBug
 
     given = text_of(case)
-    from tornpage.outcomes.processes.clusters import shrink_cluster_case
-    from tornpage.outcomes.processes.groups import shrink_group_case
-    from tornpage.outcomes.processes.raft import shrink_raft_case
-
     try:
         with refusing_targets():
-            if given.is_cluster:
-                outcome, text = shrink_cluster_case(given, seconds=seconds, out=out)
-            elif given.is_group:
-                outcome, text = shrink_group_case(given, seconds=seconds, out=out)
-            elif given.is_raft:
-                outcome, text = shrink_raft_case(given, seconds=seconds, out=out)
+            if given.kind is not None:
+                outcome, text = shrink_process_case(given.kind, given, seconds=seconds, out=out)
             else:
                 outcome, text = shrink_outcome(case_of(given), seconds=seconds, out=out)
     except UnknownBug as error:

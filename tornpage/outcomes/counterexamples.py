@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import shrinking_progress, steps_progress
 from tornpage.outcomes.inspecting import printable
+from tornpage.outcomes.processes.cases import (
+    CLUSTER,
+    GROUP,
+    PROCESS_KINDS,
+    RAFT,
+    ProcessKind,
+    replay_process_case,
+)
 from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
@@ -39,7 +47,7 @@ __all__ = [
 
 _HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TOKENS = ("tp1-", "ti1-", "tc1-", "tg1-", "tr1-")
+_TOKENS = ("tp1-", "ti1-", *(kind.prefix for kind in PROCESS_KINDS))
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -60,19 +68,9 @@ class GivenCase:
         return self.text.startswith("ti1-") if self.is_token else "tornpage_interleaving" in self.text
 
     @property
-    def is_cluster(self) -> bool:
-        """Whether it is a case of a cluster, which has its own form."""
-        return self.text.startswith("tc1-") if self.is_token else '"tornpage_cluster"' in self.text[:400]
-
-    @property
-    def is_group(self) -> bool:
-        """Whether it is a case of a consumer group, which has its own form."""
-        return self.text.startswith("tg1-") if self.is_token else '"tornpage_group"' in self.text[:400]
-
-    @property
-    def is_raft(self) -> bool:
-        """Whether it is a case of a Raft group, which has its own form."""
-        return self.text.startswith("tr1-") if self.is_token else '"tornpage_raft"' in self.text[:400]
+    def kind(self) -> ProcessKind | None:
+        """The kind of a case of several processes, None for other cases."""
+        return next((each for each in PROCESS_KINDS if each.is_kind_of(self.text, is_token=self.is_token)), None)
 
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
@@ -136,7 +134,7 @@ def _read(path: Path) -> str:
 
 def _is_a_case(path: Path, text: str) -> bool:
     """Return whether a file is a case, or looks like one that cannot be read."""
-    names = ("case-", "interleaving-", "cluster-", "group-", "raft-")
+    names = ("case-", "interleaving-", *(f"{kind.name}-" for kind in PROCESS_KINDS))
     return path.name.startswith(names) or '"tornpage_case"' in text[:400]
 
 
@@ -417,7 +415,7 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
     from tornpage.properties.campaign.replay import replay
 
-    if given.is_interleaving or given.is_cluster or given.is_group or given.is_raft:
+    if given.is_interleaving or given.kind is not None:
         outcome, _ = _replayed(given)
         why = "; ".join(str(finding.get("sentence", "")) for finding in outcome.findings)
         return (
@@ -432,19 +430,9 @@ def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
 
 
 def _replayed(given: GivenCase) -> tuple[Outcome, str]:
-    """Repeat an interleaving, or a case of a cluster or of a consumer group."""
-    if given.is_group:
-        from tornpage.outcomes.processes.groups import replay_group_case
-
-        return replay_group_case(given)
-    if given.is_cluster:
-        from tornpage.outcomes.processes.clusters import replay_cluster_case
-
-        return replay_cluster_case(given)
-    if given.is_raft:
-        from tornpage.outcomes.processes.raft import replay_raft_case
-
-        return replay_raft_case(given)
+    """Repeat an interleaving, or a case of several processes."""
+    if given.kind is not None:
+        return replay_process_case(given.kind, given)
     return replay_outcome(given.text, is_token=given.is_token)
 
 
@@ -480,11 +468,11 @@ def write_case_pages(
         if len(written) == pages_max:
             break
         given = text_of(token)
-        if given.is_interleaving or given.is_group or given.is_raft:
+        if given.is_interleaving or given.kind in (GROUP, RAFT):
             continue
         progress(given.name)
         try:
-            page = cluster_page_of(given) if given.is_cluster else _case_page(given.case())
+            page = cluster_page_of(given) if given.kind is CLUSTER else _case_page(given.case())
         except (BadToken, UnknownBug, TargetUnusable) as error:
             warn(f"no page for {given.name}: {error}")
             continue

@@ -20,20 +20,17 @@ from tornpage.properties.program.case import Case, describe
 
 if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
-    from tornpage.properties.program.cluster_case import ClusterCase
-    from tornpage.properties.program.group_case import GroupCase
-    from tornpage.properties.program.raft_case import RaftCase
+    from tornpage.properties.program.step_case import StepCase
 
 __all__ = [
-    "cluster_regression_module",
     "crash_lines",
     "failure_text",
     "failure_texts",
     "foreign_regression_module",
-    "group_regression_module",
     "how_small",
     "how_small_text",
     "page_of",
+    "process_regression_module",
     "program_lines",
     "regression_module",
     "save_case",
@@ -244,7 +241,7 @@ def foreign_regression_module(case: Case, symptom: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _literals(case: "Case | ClusterCase | GroupCase | RaftCase", symptom: str) -> tuple[str, str]:
+def _literals(case: "Case | StepCase[Any, Any]", symptom: str) -> tuple[str, str]:
     """Return the document of a case and its symptom as text that cannot end a literal."""
     document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return document, symptom.replace("\\", "\\\\").replace('"', "'")
@@ -255,24 +252,16 @@ def regression_module(case: Case, symptom: str) -> str:
     return _module(case, symptom, kind=("case", "Case"), run=("campaign", "replay"))
 
 
-def cluster_regression_module(case: "ClusterCase", symptom: str) -> str:
-    """Return a test module that runs a case of a cluster, with the text of the case escaped."""
-    return _module(case, symptom, kind=("cluster_case", "ClusterCase"), run=("cluster", "replay_cluster"))
+def process_regression_module(case: "StepCase[Any, Any]", symptom: str, *, replay: tuple[str, str]) -> str:
+    """Return a test module that runs a case of several processes.
+
+    The text of the case is escaped. `replay` is folder and name of the function that runs it.
+    """
+    kind = type(case).__module__.rpartition(".")[2], type(case).__name__
+    return _module(case, symptom, kind=kind, run=replay)
 
 
-def group_regression_module(case: "GroupCase", symptom: str) -> str:
-    """Return a test module that runs a case of a consumer group."""
-    return _module(case, symptom, kind=("group_case", "GroupCase"), run=("consumers", "replay_group"))
-
-
-def raft_regression_module(case: "RaftCase", symptom: str) -> str:
-    """Return a test module that runs a case of a Raft group."""
-    return _module(case, symptom, kind=("raft_case", "RaftCase"), run=("raft", "replay_raft"))
-
-
-def _module(
-    case: "Case | ClusterCase | GroupCase | RaftCase", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]
-) -> str:
+def _module(case: "Case | StepCase[Any, Any]", symptom: str, *, kind: tuple[str, str], run: tuple[str, str]) -> str:
     """Return a test module.
 
     `kind` is module and name of the case, `run` is folder and name of the function.

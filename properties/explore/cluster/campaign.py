@@ -18,9 +18,8 @@ from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTa
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.workers import Control
-from tornpage.properties.cluster.replay import ClusterFailure, replay_cluster, shrink_cluster
+from tornpage.properties.cluster.replay import CLUSTERS, ClusterFailure, replay_cluster
 from tornpage.properties.cluster.trial import ClusterTrial
-from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.cluster.draws import (
     OPERATIONS_MAX,
@@ -73,7 +72,7 @@ class ClusterPlan:
     length: int = 0
 
 
-ClusterRun = CaseRun[ClusterFailure]
+ClusterRun = CaseRun[ClusterCase]
 ClusterResult = CampaignResult[CaseTally, ClusterFailure]
 
 
@@ -91,21 +90,13 @@ def _run(
     tracker: DirtyTracker,
     operations: Callable[[ClusterTrial], Iterable[ClusterOperation]],
 ) -> ClusterRun:
-    trial, broken = None, None
-    try:
-        trial = ClusterTrial(settings, tracker=tracker)
-        for operation in operations(trial):
-            trial.run(operation)
-        trial.finish()
-    except GuaranteeBroken as error:
-        broken = error
-    case = ClusterCase(settings, () if trial is None else tuple(trial.performed))
+    ran = CLUSTERS.run(settings, operations, tracker=tracker)
+    trial, failure = ran.trial, ran.failure
     hit = Counter[str]() if trial is None else trial.hit
     hit[f"quorum {settings.quorum}"] += 1
     hit[f"confirmed when {settings.acknowledge}"] += 1
     ends = "" if trial is None else " ".join(str(each.end) if each.is_up else "down" for each in trial.nodes)
-    digest = digest_of(case.token(), ends, broken)
-    failure = None if broken is None else ClusterFailure(case, broken, 0 if trial is None else trial.lost_writes)
+    digest = digest_of(ran.case.token(), ends, ran.broken)
     return CaseRun(hit, hit["crash_node"] + 1, digest, failure)
 
 
@@ -140,13 +131,13 @@ def explore_cluster(plan: ClusterPlan, *, tracker: DirtyTracker, progress: Progr
     """Run a campaign. An interrupt ends it and keeps its results."""
     required = REQUIRED if not plan.length else REQUIRED_OF_ALL
     quorums = () if plan.length else tuple(f"quorum {number}" for number in range(1, plan.settings.nodes))
-    explorer: CaseExplorer[ClusterFailure] = CaseExplorer(
+    explorer: CaseExplorer[ClusterCase] = CaseExplorer(
         plan,
         _RunJob(plan),
         programs=all_programs,
         canary=partial(_canary, tracker),
         required=(*required, *quorums),
-        replay=partial(replay_cluster, tracker=tracker),
-        shrink=partial(shrink_cluster, tracker=tracker),
+        program=CLUSTERS,
+        tracker=tracker,
     )
     return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress)

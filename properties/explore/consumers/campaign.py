@@ -18,9 +18,8 @@ from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTa
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.workers import Control
-from tornpage.properties.consumers.replay import GroupFailure, replay_group, shrink_group
+from tornpage.properties.consumers.replay import CONSUMER_GROUPS, GroupFailure, replay_group
 from tornpage.properties.consumers.trial import GroupTrial
-from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.consumers.draws import (
     OPERATIONS_MAX,
@@ -70,7 +69,7 @@ class GroupPlan:
 
 
 GroupResult = CampaignResult[CaseTally, GroupFailure]
-GroupRun = CaseRun[GroupFailure]
+GroupRun = CaseRun[GroupCase]
 
 
 def draw_run(settings: GroupSettings, seed: str, *, tracker: DirtyTracker) -> GroupRun:
@@ -93,20 +92,12 @@ def _run(
     tracker: DirtyTracker,
     operations: Callable[[GroupTrial], Iterable[GroupOperation]],
 ) -> GroupRun:
-    trial, broken = None, None
-    try:
-        trial = GroupTrial(settings, tracker=tracker)
-        for operation in operations(trial):
-            trial.run(operation)
-        trial.finish()
-    except GuaranteeBroken as error:
-        broken = error
-    case = GroupCase(settings, () if trial is None else tuple(trial.performed))
+    ran = CONSUMER_GROUPS.run(settings, operations, tracker=tracker)
+    trial, failure = ran.trial, ran.failure
     hit = Counter[str]() if trial is None else trial.hit
     hit["orderly" if settings.is_orderly else "concurrent"] += 1
     ends = "" if trial is None else f"{trial.now_ms} {len(trial.trace)} {sorted(trial.group.progress.items())}"
-    failure = None if broken is None else GroupFailure(case, broken, 0 if trial is None else trial.lost_writes)
-    return CaseRun(hit, hit["crash_broker"] + 1, digest_of(case.token(), ends, broken), failure)
+    return CaseRun(hit, hit["crash_broker"] + 1, digest_of(ran.case.token(), ends, ran.broken), failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +136,13 @@ def _required(plan: GroupPlan) -> tuple[str, ...]:
 
 def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> GroupResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
-    explorer: CaseExplorer[GroupFailure] = CaseExplorer(
+    explorer: CaseExplorer[GroupCase] = CaseExplorer(
         plan,
         _RunJob(plan),
         programs=all_programs,
         canary=partial(_canary, tracker),
         required=_required(plan),
-        replay=partial(replay_group, tracker=tracker),
-        shrink=partial(shrink_group, tracker=tracker),
+        program=CONSUMER_GROUPS,
+        tracker=tracker,
     )
     return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress)

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from tornpage.model.raft.operations import RaftOperation
 from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTally, Part, digest_of, repeated
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.workers import Control
-from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.raft.draws import OPERATIONS_MAX, draw_event, draw_settings
 from tornpage.properties.planted import RAFT_REPRODUCERS
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
-from tornpage.properties.raft.replay import RaftFailure, replay_raft, shrink_raft
+from tornpage.properties.raft.replay import RAFT_GROUPS, RaftFailure, replay_raft
 from tornpage.properties.raft.trial import RaftTrial
 
 __all__ = ["CANARY", "REQUIRED", "RaftPlan", "RaftResult", "RaftRun", "draw_run", "explore_raft"]
@@ -50,29 +50,28 @@ class RaftPlan:
 
 
 RaftResult = CampaignResult[CaseTally, RaftFailure]
-RaftRun = CaseRun[RaftFailure]
+RaftRun = CaseRun[RaftCase]
 
 
 def draw_run(settings: RaftSettings, seed: str, *, tracker: DirtyTracker) -> RaftRun:
     """Draw and carry out one run."""
     rng = Random(seed)
     drawn = draw_settings(settings, rng)
-    trial, broken = None, None
-    try:
-        trial = RaftTrial(drawn, tracker=tracker)
-        cut_off: frozenset[int] = frozenset()
-        for _ in range(rng.randrange(_OPERATIONS_MIN, OPERATIONS_MAX + 1)):
-            if rng.random() < _NEW_PARTITION_SHARE:
-                cut_off = frozenset(rng.sample(range(drawn.members), rng.randrange(drawn.members)))
-            trial.run(draw_event(trial, rng, cut_off))
-        trial.finish()
-    except GuaranteeBroken as error:
-        broken = error
-    case = RaftCase(drawn, () if trial is None else tuple(trial.performed))
+    length = rng.randrange(_OPERATIONS_MIN, OPERATIONS_MAX + 1)
+    ran = RAFT_GROUPS.run(drawn, lambda trial: _drawn(trial, rng, length), tracker=tracker)
+    trial, failure = ran.trial, ran.failure
     hit = Counter[str]() if trial is None else trial.hit
     ends = "" if trial is None else repr([node.state for node in trial.nodes])
-    failure = None if broken is None else RaftFailure(case, broken, 0 if trial is None else trial.lost_writes)
-    return CaseRun(hit, hit["restart_member"] + 1, digest_of(case.token(), ends, broken), failure)
+    return CaseRun(hit, hit["restart_member"] + 1, digest_of(ran.case.token(), ends, ran.broken), failure)
+
+
+def _drawn(trial: RaftTrial, rng: Random, length: int) -> Iterator[RaftOperation]:
+    """Draw the events of a run."""
+    cut_off: frozenset[int] = frozenset()
+    for _ in range(length):
+        if rng.random() < _NEW_PARTITION_SHARE:
+            cut_off = frozenset(rng.sample(range(trial.settings.members), rng.randrange(trial.settings.members)))
+        yield draw_event(trial, rng, cut_off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +98,13 @@ def _canary(tracker: DirtyTracker) -> str:
 
 def explore_raft(plan: RaftPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> RaftResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
-    explorer: CaseExplorer[RaftFailure] = CaseExplorer(
+    explorer: CaseExplorer[RaftCase] = CaseExplorer(
         plan,
         _RunJob(plan),
         programs=lambda length: iter(()),
         canary=partial(_canary, tracker),
         required=REQUIRED,
-        replay=partial(replay_raft, tracker=tracker),
-        shrink=partial(shrink_raft, tracker=tracker),
+        program=RAFT_GROUPS,
+        tracker=tracker,
     )
     return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress)

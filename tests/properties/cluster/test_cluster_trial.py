@@ -24,7 +24,7 @@ from tornpage.model.replication.operations import (
     StepNode,
 )
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedNetwork
-from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
+from tornpage.properties.cluster.replay import CLUSTERS, replay_cluster
 from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -320,7 +320,7 @@ def test_a_failure_is_shrunk_across_nodes_and_links(tracker: DirtyTracker) -> No
     large = ClusterCase(small.settings, (*noise, *small.operations, *noise))
     failure = replay_cluster(large, tracker=tracker)
     assert failure is not None
-    shrunk = shrink_cluster(failure, tracker=tracker, tries_max=300)
+    shrunk = CLUSTERS.shrink(failure, tracker=tracker, tries_max=300)
     assert identity_of(shrunk.broken) == identity_of(failure.broken)
     assert len(shrunk.case.operations) <= len(small.operations)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tornpage.model.consumers.operations import FlushBroker, HealMember, StepMember
-from tornpage.properties.consumers.replay import account_of, replay_group, shrink_group
+from tornpage.properties.consumers.replay import CONSUMER_GROUPS, account_of, replay_group
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.planted import GROUP_REPRODUCERS, PLANTED
 from tornpage.properties.program.group_case import GroupCase
@@ -46,7 +46,7 @@ def test_a_failure_is_shrunk(tracker: DirtyTracker) -> None:
     noise = (FlushBroker(), HealMember(1), StepMember(1))
     failure = replay_group(GroupCase(small.settings, (*noise, *small.operations, *noise)), tracker=tracker)
     assert failure is not None
-    shrunk = shrink_group(failure, tracker=tracker, tries_max=150)
+    shrunk = CONSUMER_GROUPS.shrink(failure, tracker=tracker, tries_max=150)
     assert identity_of(shrunk.broken) == identity_of(failure.broken)
     assert len(shrunk.case.operations) <= len(small.operations)
 

@@ -15,7 +15,7 @@ from tornpage.properties.explore.raft.states import Bound, canonical, independen
 from tornpage.properties.planted import RAFT_REPRODUCERS, parts_of
 from tornpage.properties.program.packing import BadToken
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
-from tornpage.properties.raft.replay import replay_raft, shrink_raft
+from tornpage.properties.raft.replay import RAFT_GROUPS, replay_raft
 from tornpage.properties.raft.trial import RaftTrial
 
 OF_STORES = {"LB10", "LB11", "LB17"}
@@ -68,7 +68,7 @@ def test_a_planted_bug_is_shrunk_to_few_events(tracker: DirtyTracker) -> None:
     failure = next(
         run.failure for number in range(40) if (run := draw_run(settings, f"7:{number}", tracker=tracker)).failure
     )
-    small = shrink_raft(failure, tracker=tracker)
+    small = RAFT_GROUPS.shrink(failure, tracker=tracker)
     assert len(small.case.operations) <= 8
     assert replay_raft(RaftCase.from_token(small.case.token()), tracker=tracker) is not None
 

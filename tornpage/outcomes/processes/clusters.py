@@ -1,39 +1,34 @@
-"""What `explore cluster` runs, and how cases of clusters are replayed and shrunk."""
+"""What `explore cluster` runs, and the page of a case of a cluster."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
-from tornpage.cli.document import Outcome, refuse, say, warn
+from tornpage.cli.document import Outcome, refuse, say
 from tornpage.cli.progress import shrinking_progress, states_progress
+from tornpage.outcomes.processes.cases import (
+    CLUSTER,
+    HOLDS,
+    failure_text,
+    process_case_of,
+    readable_case,
+    save_process_case,
+)
 from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
     from tornpage.outcomes.exploring import Request
-    from tornpage.properties.cluster.replay import ClusterFailure
     from tornpage.properties.explore.cluster.campaign import ClusterPlan, ClusterResult
-    from tornpage.properties.program.cluster_case import ClusterCase
 
-__all__ = [
-    "cluster_case_of",
-    "cluster_page_of",
-    "explain_cluster_case",
-    "explore_cluster",
-    "promote_cluster_case",
-    "replay_cluster_case",
-    "shrink_cluster_case",
-]
+__all__ = ["cluster_page_of", "explain_cluster_case", "explore_cluster"]
 
 _EFFECTS = (
     "log cut", "log files deleted", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation",
     "bytes gone",
 )  # fmt: skip
-_HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 
 
 def explore_cluster(request: Request) -> tuple[Outcome, str]:
@@ -90,10 +85,10 @@ def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, comma
     for found in result.found:
         finding = found.failure.finding().document()
         if out is not None:
-            _save(found.failure.case, finding, out)
+            save_process_case(CLUSTER, found.failure, finding, out)
         findings.append(finding)
     findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [_text_of(found.failure) for found in result.found]
+    lines = [failure_text(CLUSTER, found.failure) for found in result.found]
     lines += [
         f"{tally.runs:,} runs of {plan.settings.nodes} nodes, {tally.states:,} states in {result.seconds:.1f} s: "
         f"{rate:,.0f} states/s",
@@ -133,102 +128,19 @@ def _statement(plan: ClusterPlan) -> str:
     )
 
 
-def _save(case: ClusterCase, finding: dict[str, Any], out: str) -> None:
-    """Write the case file; the token is printed in any case."""
-    path = Path(out) / f"cluster-{finding['token'][4:12]}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(case.document(), indent=2) + "\n")
-    except OSError as error:
-        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
-    else:
-        finding["case_file"] = str(path)
-
-
-def _text_of(failure: ClusterFailure) -> str:
-    """Return a failure as text."""
-    from tornpage.properties.program.steps import described_step
-
-    broken, case = failure.broken, failure.case
-    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program"]
-    lines += [f"    {number}. {described_step(each)}" for number, each in enumerate(case.operations, 1)]
-    lines += ["    then the network heals and every node restarts", f"  settings  {settings}"]
-    if broken.expected or broken.found:
-        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
-    lines += ["", "  run it again:", f"    tornpage replay {case.token()}"]
-    return "\n".join(
-        [*lines, "  smaller: tornpage shrink, as a page: tornpage explain, as a test: tornpage promote", ""]
-    )
-
-
-def cluster_case_of(given: GivenCase) -> ClusterCase:
-    """Read a case of a cluster. Raises BadToken."""
-    from tornpage.properties.program.cluster_case import ClusterCase
-
-    return ClusterCase.from_token(given.text) if given.is_token else ClusterCase.from_text(given.text)
-
-
-def replay_cluster_case(given: GivenCase) -> tuple[Outcome, str]:
-    """Repeat a case of a cluster. Raises BadToken and UnknownBug."""
-    from tornpage.properties.cluster.replay import replay_cluster
-    from tornpage.properties.disk.dirty import choose_tracker
-
-    case = cluster_case_of(given)
-    with choose_tracker("auto") as tracker:
-        failure = replay_cluster(case, tracker=tracker)
-    figures = {"operations": len(case.operations)}
-    if failure is None:
-        return Outcome("replay", "holds", figures), "every guarantee holds\n\nverdict: holds"
-    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
-    return outcome, f"{_text_of(failure)}\nverdict: broken"
-
-
-def shrink_cluster_case(given: GivenCase, *, seconds: float, out: str | None) -> tuple[Outcome, str]:
-    """Shrink a case of a cluster for some seconds.
-
-    Raises UnknownBug; refuses a case that cannot be read.
-    """
-    from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
-    from tornpage.properties.disk.dirty import choose_tracker
-
-    case = _readable(given)
-    started = perf_counter()
-    with choose_tracker("auto") as tracker, shrinking_progress(seconds=seconds) as show:
-        failure = replay_cluster(case, tracker=tracker)
-        if failure is None:
-            return Outcome("shrink", "holds", {"operations": len(case.operations)}), _HOLDS.format("shrink")
-        small = shrink_cluster(failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show)
-    finding = small.finding().document()
-    if out is not None:
-        _save(small.case, finding, out)
-    figures = {"operations": len(small.case.operations), "operations_before": len(case.operations)}
-    return Outcome("shrink", "broken", figures, findings=[finding]), f"{_text_of(small)}\nverdict: broken"
-
-
-def _readable(given: GivenCase) -> ClusterCase:
-    """Read a case of a cluster; refuses one that cannot be read."""
-    from tornpage.properties.program.packing import BadToken
-
-    try:
-        return cluster_case_of(given)
-    except BadToken as error:
-        refuse(str(error))
-
-
 # ---- a page and a test -----------------------------------------------------------------------------------------------
 
 
 def explain_cluster_case(given: GivenCase, *, seconds: float, page: str) -> tuple[Outcome, str]:
     """Write the page of a case of a cluster, after shrinking for `seconds`. Raises UnknownBug."""
-    from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
+    from tornpage.properties.cluster.replay import CLUSTERS
     from tornpage.properties.cluster.timeline import account_of
     from tornpage.properties.disk.dirty import choose_tracker
 
-    case, how = _readable(given), None
+    case, how = readable_case(CLUSTER, given), None
     operations_before, started = len(case.operations), perf_counter()
     with choose_tracker("auto") as tracker:
-        if seconds and (failure := replay_cluster(case, tracker=tracker)) is not None:
+        if seconds and (failure := CLUSTERS.replay(case, tracker=tracker)) is not None:
             tries = [0]
 
             def watch(tried: int, operations: int, losses: int) -> None:
@@ -236,7 +148,7 @@ def explain_cluster_case(given: GivenCase, *, seconds: float, page: str) -> tupl
                 tries[0] = tried
 
             with shrinking_progress(seconds=seconds) as show:
-                case = shrink_cluster(
+                case = CLUSTERS.shrink(
                     failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=watch
                 ).case
             ended = "time" if perf_counter() - started > seconds else ""
@@ -244,7 +156,7 @@ def explain_cluster_case(given: GivenCase, *, seconds: float, page: str) -> tupl
             how["operations_before"] = operations_before
         found = account_of(case, tracker=tracker)
     if found is None:
-        return Outcome("explain", "holds", {"operations": len(case.operations)}), _HOLDS.format("explain")
+        return Outcome("explain", "holds", {"operations": len(case.operations)}), HOLDS.format("explain")
     failure, account = found
     text = _page(account.document(), how)
     path = new_page(page or f"counterexample-{failure.case.token()[4:12]}.html", option="--out", overwrite=False)
@@ -277,33 +189,5 @@ def cluster_page_of(given: GivenCase) -> str | None:
     from tornpage.properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
-        found = account_of(cluster_case_of(given), tracker=tracker)
+        found = account_of(process_case_of(CLUSTER, given), tracker=tracker)
     return None if found is None else _page(found[1].document(), None)
-
-
-def promote_cluster_case(given: GivenCase, *, path: Path) -> tuple[Outcome, str]:
-    """Write a case of a cluster as a test module, and run it once. Raises UnknownBug."""
-    from tornpage.properties.cluster.replay import replay_cluster
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.render.counterexample import cluster_regression_module
-
-    case = _readable(given)
-    bug = case.settings.bug
-    with choose_tracker("auto") as tracker:
-        caught = replay_cluster(case, tracker=tracker) if bug else None
-        found = replay_cluster(case.with_bug(""), tracker=tracker)
-    if bug and caught is None:
-        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
-    shown = found or caught
-    symptom = "a case that was broken once" if shown is None else shown.broken.sentence
-    try:
-        path.write_text(cluster_regression_module(case, symptom), encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
-    verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [found.finding().document()]
-    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
-    outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
-    catches = f", and catches {bug}" if bug else ""
-    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"

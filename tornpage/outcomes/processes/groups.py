@@ -1,37 +1,26 @@
-"""What `explore consumers` runs, and how cases of consumer groups are replayed and shrunk."""
+"""What `explore consumers` runs, and the events of a case of a consumer group."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tornpage.cli.document import Outcome, refuse, say, warn
+from tornpage.cli.document import Outcome, say
 from tornpage.cli.progress import shrinking_progress, states_progress
+from tornpage.outcomes.processes.cases import GROUP, HOLDS, failure_text, readable_case, save_process_case
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
     from tornpage.outcomes.exploring import Request
-    from tornpage.properties.consumers.replay import GroupFailure
     from tornpage.properties.explore.consumers.campaign import GroupPlan, GroupResult
-    from tornpage.properties.program.group_case import GroupCase
 
-__all__ = [
-    "explore_group",
-    "group_case_of",
-    "promote_group_case",
-    "replay_group_case",
-    "shrink_group_case",
-    "trace_group_case",
-]
+__all__ = ["explore_group", "trace_group_case"]
 
 _EFFECTS = (
     "handed over", "sent back", "retry consumed", "refused FENCED", "writes lost", "records lost", "request lost",
     "answer lost", "repeated",
 )  # fmt: skip
-_HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _CHECKED_LENGTH = 2
 
 
@@ -101,10 +90,10 @@ def _outcome(
     for found in result.found:
         finding = found.failure.finding().document()
         if out is not None:
-            _save(found.failure.case, finding, out)
+            save_process_case(GROUP, found.failure, finding, out)
         findings.append(finding)
     findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [_text_of(found.failure) for found in result.found]
+    lines = [failure_text(GROUP, found.failure) for found in result.found]
     lines += [
         f"{tally.runs:,} runs of {plan.settings.members} members, {tally.states:,} states in {result.seconds:.1f} s: "
         f"{rate:,.1f} runs/s",
@@ -145,108 +134,25 @@ def _statement(plan: GroupPlan, checked: int) -> str:
     )
 
 
-def _save(case: GroupCase, finding: dict[str, Any], out: str) -> None:
-    """Write the case file; the token is printed in any case."""
-    path = Path(out) / f"group-{finding['token'][4:12]}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(case.document(), indent=2) + "\n")
-    except OSError as error:
-        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
-    else:
-        finding["case_file"] = str(path)
-
-
-def _text_of(failure: GroupFailure) -> str:
-    """Return a failure as text."""
-    from tornpage.properties.program.steps import described_step
-
-    broken, case = failure.broken, failure.case
-    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program"]
-    lines += [f"    {number}. {described_step(each)}" for number, each in enumerate(case.operations, 1)]
-    lines += ["    then all faults end and the group gets time", f"  settings  {settings}"]
-    if broken.expected or broken.found:
-        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
-    lines += ["", "  run it again:", f"    tornpage replay {case.token()}"]
-    return "\n".join(
-        [*lines, "  smaller: tornpage shrink, all events: tornpage explain, as a test: tornpage promote", ""]
-    )
-
-
-def group_case_of(given: GivenCase) -> GroupCase:
-    """Read a case of a consumer group. Raises BadToken."""
-    from tornpage.properties.program.group_case import GroupCase
-
-    return GroupCase.from_token(given.text) if given.is_token else GroupCase.from_text(given.text)
-
-
-def _readable(given: GivenCase) -> GroupCase:
-    """Read a case of a consumer group; refuses one that cannot be read."""
-    from tornpage.properties.program.packing import BadToken
-
-    try:
-        return group_case_of(given)
-    except BadToken as error:
-        refuse(str(error))
-
-
-def replay_group_case(given: GivenCase) -> tuple[Outcome, str]:
-    """Repeat a case of a consumer group. Raises BadToken and UnknownBug."""
-    from tornpage.properties.consumers.replay import replay_group
-    from tornpage.properties.disk.dirty import choose_tracker
-
-    case = group_case_of(given)
-    with choose_tracker("auto") as tracker:
-        failure = replay_group(case, tracker=tracker)
-    figures = {"operations": len(case.operations)}
-    if failure is None:
-        return Outcome("replay", "holds", figures), "every guarantee holds\n\nverdict: holds"
-    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
-    return outcome, f"{_text_of(failure)}\nverdict: broken"
-
-
-def shrink_group_case(given: GivenCase, *, seconds: float, out: str | None) -> tuple[Outcome, str]:
-    """Shrink a case of a consumer group for some seconds.
-
-    Raises UnknownBug; refuses a case that cannot be read.
-    """
-    from tornpage.properties.consumers.replay import replay_group, shrink_group
-    from tornpage.properties.disk.dirty import choose_tracker
-
-    case = _readable(given)
-    started = perf_counter()
-    with choose_tracker("auto") as tracker, shrinking_progress(seconds=seconds) as show:
-        failure = replay_group(case, tracker=tracker)
-        if failure is None:
-            return Outcome("shrink", "holds", {"operations": len(case.operations)}), _HOLDS.format("shrink")
-        small = shrink_group(failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show)
-    finding = small.finding().document()
-    if out is not None:
-        _save(small.case, finding, out)
-    figures = {"operations": len(small.case.operations), "operations_before": len(case.operations)}
-    return Outcome("shrink", "broken", figures, findings=[finding]), f"{_text_of(small)}\nverdict: broken"
-
-
 def trace_group_case(given: GivenCase, *, seconds: float) -> tuple[Outcome, str]:
     """Return the events of a case after each operation, after shrinking for `seconds`.
 
     Raises UnknownBug.
     """
-    from tornpage.properties.consumers.replay import account_of, replay_group, shrink_group
+    from tornpage.properties.consumers.replay import CONSUMER_GROUPS, account_of
     from tornpage.properties.disk.dirty import choose_tracker
 
-    case = _readable(given)
+    case = readable_case(GROUP, given)
     started = perf_counter()
     with choose_tracker("auto") as tracker:
-        if seconds and (failure := replay_group(case, tracker=tracker)) is not None:
+        if seconds and (failure := CONSUMER_GROUPS.replay(case, tracker=tracker)) is not None:
             with shrinking_progress(seconds=seconds) as show:
-                case = shrink_group(
+                case = CONSUMER_GROUPS.shrink(
                     failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show
                 ).case
         found = account_of(case, tracker=tracker)
     if found is None:
-        return Outcome("explain", "holds", {"operations": len(case.operations)}), _HOLDS.format("explain")
+        return Outcome("explain", "holds", {"operations": len(case.operations)}), HOLDS.format("explain")
     failure, moments = found
     lines = []
     for moment in moments:
@@ -255,32 +161,4 @@ def trace_group_case(given: GivenCase, *, seconds: float) -> tuple[Outcome, str]
     finding = failure.finding().document()
     outcome = Outcome("explain", "broken", {"operations": len(failure.case.operations)}, findings=[finding])
     outcome.extra = {"moments": [moment.document() for moment in moments]}
-    return outcome, "\n".join([*lines, "", _text_of(failure), "verdict: broken"])
-
-
-def promote_group_case(given: GivenCase, *, path: Path) -> tuple[Outcome, str]:
-    """Write a case of a consumer group as a test module, and run it once. Raises UnknownBug."""
-    from tornpage.properties.consumers.replay import replay_group
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.render.counterexample import group_regression_module
-
-    case = _readable(given)
-    bug = case.settings.bug
-    with choose_tracker("auto") as tracker:
-        caught = replay_group(case, tracker=tracker) if bug else None
-        found = replay_group(case.with_bug(""), tracker=tracker)
-    if bug and caught is None:
-        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
-    shown = found or caught
-    symptom = "a case that was broken once" if shown is None else shown.broken.sentence
-    try:
-        path.write_text(group_regression_module(case, symptom), encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
-    verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [found.finding().document()]
-    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
-    outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
-    catches = f", and catches {bug}" if bug else ""
-    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
+    return outcome, "\n".join([*lines, "", failure_text(GROUP, failure), "verdict: broken"])

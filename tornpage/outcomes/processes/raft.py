@@ -1,25 +1,21 @@
-"""What `explore raft` runs, and how cases of Raft groups are replayed and shrunk."""
+"""What `explore raft` runs."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tornpage.cli.document import Outcome, refuse, say, warn
-from tornpage.cli.progress import shrinking_progress, states_progress
+from tornpage.cli.document import Outcome, say
+from tornpage.cli.progress import states_progress
+from tornpage.outcomes.processes.cases import RAFT, failure_text, save_process_case
 
 if TYPE_CHECKING:
-    from tornpage.outcomes.counterexamples import GivenCase
     from tornpage.outcomes.exploring import Request
     from tornpage.properties.explore.raft.campaign import RaftPlan, RaftResult
     from tornpage.properties.explore.raft.search import Search
     from tornpage.properties.explore.raft.states import Bound
-    from tornpage.properties.program.raft_case import RaftCase
-    from tornpage.properties.raft.replay import RaftFailure
 
-__all__ = ["explore_raft", "promote_raft_case", "replay_raft_case", "search_raft", "shrink_raft_case"]
+__all__ = ["explore_raft", "search_raft"]
 
 _EFFECTS = (
     "leader elected",
@@ -31,7 +27,6 @@ _EFFECTS = (
     "put ok",
     "put unknown",
 )
-_HOLDS = "every guarantee holds: there is nothing to {}\n\nverdict: holds"
 _CHECKED_MEMBERS = 3
 
 
@@ -94,10 +89,10 @@ def _outcome(result: RaftResult, plan: RaftPlan, *, out: str | None, command: st
     for found in result.found:
         finding = found.failure.finding().document()
         if out is not None:
-            _save(found.failure.case, finding, out)
+            save_process_case(RAFT, found.failure, finding, out)
         findings.append(finding)
     findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [_text_of(found.failure) for found in result.found]
+    lines = [failure_text(RAFT, found.failure) for found in result.found]
     lines += [
         f"{tally.runs:,} runs of {plan.settings.members} members, {tally.states:,} states in {result.seconds:.1f} s: "
         f"{rate:,.0f} states/s",
@@ -217,106 +212,3 @@ def _search_outcome(
 
 def _words(bound: Bound) -> str:
     return ", ".join(f"{value} {name}" for name, value in bound._asdict().items())
-
-
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-
-def _save(case: RaftCase, finding: dict[str, Any], out: str) -> None:
-    """Write the case file; the token is printed in any case."""
-    path = Path(out) / f"raft-{finding['token'][4:12]}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(case.document(), indent=2) + "\n")
-    except OSError as error:
-        warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
-    else:
-        finding["case_file"] = str(path)
-
-
-def _text_of(failure: RaftFailure) -> str:
-    """Return a failure as text."""
-    from tornpage.properties.program.steps import described_step
-
-    broken, case = failure.broken, failure.case
-    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  schedule"]
-    lines += [f"    {number}. {described_step(each)}" for number, each in enumerate(case.operations, 1)]
-    lines += [f"  settings  {settings}"]
-    if broken.expected or broken.found:
-        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
-    lines += ["", "  run it again:", f"    tornpage replay {case.token()}"]
-    return "\n".join([*lines, "  smaller: tornpage shrink, as a test: tornpage promote", ""])
-
-
-def _readable(given: GivenCase) -> RaftCase:
-    """Read a case of a Raft group; refuses one that cannot be read."""
-    from tornpage.properties.program.packing import BadToken
-    from tornpage.properties.program.raft_case import RaftCase
-
-    try:
-        return RaftCase.from_token(given.text) if given.is_token else RaftCase.from_text(given.text)
-    except BadToken as error:
-        refuse(str(error))
-
-
-def replay_raft_case(given: GivenCase) -> tuple[Outcome, str]:
-    """Repeat a case of a Raft group. Raises UnknownBug."""
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.properties.raft.replay import replay_raft
-
-    case = _readable(given)
-    with choose_tracker("auto") as tracker:
-        failure = replay_raft(case, tracker=tracker)
-    figures = {"operations": len(case.operations)}
-    if failure is None:
-        return Outcome("replay", "holds", figures), "every guarantee holds\n\nverdict: holds"
-    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
-    return outcome, f"{_text_of(failure)}\nverdict: broken"
-
-
-def shrink_raft_case(given: GivenCase, *, seconds: float, out: str | None) -> tuple[Outcome, str]:
-    """Shrink a case of a Raft group for some seconds. Raises UnknownBug."""
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.properties.raft.replay import replay_raft, shrink_raft
-
-    case = _readable(given)
-    started = perf_counter()
-    with choose_tracker("auto") as tracker, shrinking_progress(seconds=seconds) as show:
-        failure = replay_raft(case, tracker=tracker)
-        if failure is None:
-            return Outcome("shrink", "holds", {"operations": len(case.operations)}), _HOLDS.format("shrink")
-        small = shrink_raft(failure, tracker=tracker, is_over=lambda: perf_counter() - started > seconds, watch=show)
-    finding = small.finding().document()
-    if out is not None:
-        _save(small.case, finding, out)
-    figures = {"operations": len(small.case.operations), "operations_before": len(case.operations)}
-    return Outcome("shrink", "broken", figures, findings=[finding]), f"{_text_of(small)}\nverdict: broken"
-
-
-def promote_raft_case(given: GivenCase, *, path: Path) -> tuple[Outcome, str]:
-    """Write a case of a Raft group as a test module, and run it once. Raises UnknownBug."""
-    from tornpage.properties.disk.dirty import choose_tracker
-    from tornpage.properties.raft.replay import replay_raft
-    from tornpage.render.counterexample import raft_regression_module
-
-    case = _readable(given)
-    bug = case.settings.bug
-    with choose_tracker("auto") as tracker:
-        caught = replay_raft(case, tracker=tracker) if bug else None
-        found = replay_raft(case.with_bug(""), tracker=tracker)
-    if bug and caught is None:
-        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
-    shown = found or caught
-    symptom = "a case that was broken once" if shown is None else shown.broken.sentence
-    try:
-        path.write_text(raft_regression_module(case, symptom), encoding="utf-8")
-    except OSError as error:
-        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
-    verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [found.finding().document()]
-    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
-    outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
-    catches = f", and catches {bug}" if bug else ""
-    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
