@@ -61,3 +61,16 @@ def test_a_hostile_case_is_only_text(harm: str, tmp_path: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert text.count("<script>") == text.count("</script>") == 1
         assert not [character for character in text if not character.isprintable() and character != "\n"]
+
+
+@pytest.mark.parametrize(("key", "setting"), [("cluster", "nodes"), ("group", "queues"), ("raft", "members")])
+def test_a_setting_of_another_type_is_refused(key: str, setting: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{key}-1.json"
+    path.write_text(json.dumps({f"tornpage_{key}": 1, "settings": {setting: "x"}, "operations": []}))
+    for command in ("replay", "shrink"):
+        found = CliRunner().invoke(cli, [command, str(path)])
+        assert found.exit_code == 2, found.output
+        assert isinstance(found.exception, SystemExit)
+    again = CliRunner().invoke(cli, ["replay", str(tmp_path)])
+    assert again.exit_code == 3
+    assert "cannot be read" in again.output
