@@ -26,7 +26,7 @@ from tornpage.sim.device.device import Device, DeviceTimes
 from tornpage.sim.distributions import Constant, Distribution, Int64s
 from tornpage.sim.streams import Draws, stream
 
-__all__ = ["LINKS", "Link", "Pair", "Replication", "replicate"]
+__all__ = ["LINKS", "Link", "Pair", "Port", "Replication", "Way", "replicate"]
 
 NS_PER_MS = 1_000_000
 SEGMENT_BYTES = 1448
@@ -131,23 +131,31 @@ class _Rounds:
         return self._at_ns
 
 
-class _Way:
-    """One direction of a link."""
+@dataclass(slots=True)
+class Port:
+    """The outgoing bytes of one machine: ways that share it send one after the other."""
 
-    def __init__(self, link: Link, seed: int, name: str) -> None:
+    free_ns: int = 0
+
+
+class Way:
+    """One direction of a link. Ways of one machine may share its `port`."""
+
+    def __init__(self, link: Link, seed: int, name: str, port: Port | None = None) -> None:
         self.retransmits = 0
         self._link = link
         self._latency = Draws(link.latency, stream(seed, f"{name} latency"))
         self._losses = stream(seed, f"{name} loss")
-        self._free_ns = self._arrived_ns = 0
+        self._port = Port() if port is None else port
+        self._arrived_ns = 0
 
     def send(self, at_ns: int, size_bytes: int) -> int:
         """Send bytes; return when the last one arrives."""
         link = self._link
-        self._free_ns = max(at_ns, self._free_ns) + round(size_bytes / link.bytes_per_s * 1e9)
+        self._port.free_ns = max(at_ns, self._port.free_ns) + round(size_bytes / link.bytes_per_s * 1e9)
         lost = int(self._losses.binomial(-(-size_bytes // SEGMENT_BYTES), link.loss)) if link.loss else 0
         self.retransmits += lost
-        arrives_ns = self._free_ns + self._latency.next() + (link.retransmit_ns if lost else 0)
+        arrives_ns = self._port.free_ns + self._latency.next() + (link.retransmit_ns if lost else 0)
         self._arrived_ns = max(self._arrived_ns, arrives_ns)
         return self._arrived_ns
 
@@ -160,7 +168,7 @@ def replicate(pair: Pair, seed: int, committed_ns: Int64s, size: Int64s) -> Repl
     sent_at, ends = _transfers(pair, seed, committed_ns)
     begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
     totals = np.concatenate(([0], np.cumsum(size)))
-    to_replica, to_master = _Way(pair.link, seed, "to replica"), _Way(pair.link, seed, "to master")
+    to_replica, to_master = Way(pair.link, seed, "to replica"), Way(pair.link, seed, "to master")
     arrived = [
         to_replica.send(at_ns, int(totals[end] - totals[begin]) + HEADER_BYTES)
         for at_ns, begin, end in zip(sent_at.tolist(), begins.tolist(), ends.tolist(), strict=True)
@@ -187,7 +195,7 @@ def _transfers(pair: Pair, seed: int, committed_ns: Int64s) -> tuple[Int64s, Int
 
 
 def _rounds_of_replica(
-    pair: Pair, seed: int, arrived: list[int], ends: Int64s, totals: Int64s, to_master: _Way
+    pair: Pair, seed: int, arrived: list[int], ends: Int64s, totals: Int64s, to_master: Way
 ) -> tuple[Int64s, Int64s, list[int]]:
     """Return, by transfer, when it is received, durable, and when its acknowledgement arrives."""
     syncs = None if pair.device is None else Device(pair.device, stream(seed, "replica disk"))

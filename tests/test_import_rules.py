@@ -111,7 +111,7 @@ ORDERS = {
         ("streams", "workload"),
         ("consumers", "device"),
         ("log", "pair"),
-        ("kernels", "scenario"),
+        ("kernels", "raft", "scenario"),
         ("actors", "broker_config", "fast_arrays", "results"),
         ("run",),
         ("fast",),
@@ -141,10 +141,10 @@ ORDERS = {
         ("pages",),
     ),
     "bench": (
-        ("figures", "sizes"),
+        ("compared", "figures", "sizes"),
         ("calibration", "campaign", "crashes", "lab", "put", "replication", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
-        ("consumers", "java", "link", "read"),
+        ("consumers", "java", "link", "raft", "read"),
         ("suite",),
     ),
 }

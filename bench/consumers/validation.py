@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tornpage.bench.compared import Compared
 from tornpage.bench.consumers.virtual import consume
 from tornpage.sim.consumers.group import Consumption, run_group
 from tornpage.sim.consumers.scenario import NS_PER_MS, GroupScenario, Member, SomeSlow, draw_load, rounded
 from tornpage.sim.distributions import Constant, Exponential
 
-__all__ = ["GROUPS", "WITHIN", "Compared", "Group", "compared", "validate_groups"]
+__all__ = ["GROUPS", "Group", "compared", "validate_groups"]
 
 _S = 1_000 * NS_PER_MS
-WITHIN = 0.10
-"""The allowed relative error."""
 _SAMPLES_NS = 100 * NS_PER_MS
 
 
@@ -29,28 +28,6 @@ class Group:
     name: str
     scenario: GroupScenario
     seeds: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One figure of one group: of the simulator and of the library."""
-
-    group: str
-    figure: str
-    simulated: float
-    measured: float
-
-    @property
-    def error(self) -> float:
-        """The relative error; 0 if both are 0."""
-        return (
-            0.0 if self.simulated == self.measured else abs(self.simulated - self.measured) / max(self.measured, 1e-9)
-        )
-
-    @property
-    def is_close(self) -> bool:
-        """Whether the error is allowed."""
-        return self.error <= WITHIN
 
 
 def _scenario(members: tuple[Member, ...], duration_s: int, **changes: object) -> GroupScenario:

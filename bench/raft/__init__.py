@@ -1,0 +1,1 @@
+"""Members of `impl/raft` in virtual time, beside the simulator."""

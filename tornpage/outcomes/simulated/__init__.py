@@ -1,0 +1,1 @@
+"""The simulators beside the code that they simulate."""
