@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from tornpage.sim.experiments.consumer_window import CONSUMER_WINDOW
+from tornpage.sim.experiments.failover import FAILOVER
 from tornpage.sim.experiments.frontier import FRONTIER
 from tornpage.sim.experiments.knee import KNEE
 from tornpage.sim.experiments.least_pages import LEAST_PAGES
 from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.quorum import QUORUM
 from tornpage.sim.experiments.rebalance import REBALANCE
 from tornpage.sim.experiments.replay import REPLAY
 from tornpage.sim.experiments.roll import ROLL
@@ -35,6 +37,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     SECOND_COPY,
     CONSUMER_WINDOW,
     REBALANCE,
+    QUORUM,
+    FAILOVER,
 )
 
 

@@ -192,9 +192,9 @@ class _Group:
         pauses, env = stream(self._seed, "kills"), self._env
         while True:
             yield env.timeout(round(mean_ns * (0.5 + pauses.random())))
-            while self._leader is None or self._is_down:
+            while self._is_down:
                 yield self._answers.wait()
-            killed_ns, leader = now_ns(env), self.members[self._leader]
+            killed_ns, leader = now_ns(env), self._leading()
             terms = self._candidates - self._led
             leader.kill()
             back = env.process(self._restarted(leader))
@@ -204,10 +204,14 @@ class _Group:
             self.failovers.append(Failover(killed_ns, now_ns(env) - killed_ns, failed))
             yield back
 
+    def _leading(self) -> Member:
+        assert self._leader is not None
+        return self.members[self._leader]
+
     @property
     def _is_down(self) -> bool:
-        """Whether no put was acknowledged since the end of the last leader."""
-        return self._down_ns is not None
+        """Whether no leader runs, or no put was acknowledged since the end of the last one."""
+        return self._leader is None or self._down_ns is not None
 
     def _restarted(self, member: Member) -> ProcessGenerator:
         yield self._env.timeout(self._scenario.restart_ns)
