@@ -6,6 +6,7 @@ are those of a member that runs as a process.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from simpy import Environment
@@ -39,6 +40,17 @@ class _HardState(MemoryHardState):
         self.saves += 1
 
 
+class _Log(MemoryLog):
+    """Count what was appended."""
+
+    appended = 0
+
+    def append(self, entries: Sequence[Carried]) -> None:
+        """Append entries."""
+        super().append(entries)
+        self.appended += len(entries)
+
+
 class RealMember:
     """One member, its disk and its thread. Raises UnsupportedPolicy."""
 
@@ -68,9 +80,9 @@ class RealMember:
         env.process(self._thread(self._life))
 
     def _open(self, rows: list[Carried]) -> RaftMember:
-        log = MemoryLog(rows, len(rows), self._entries_max)
         scenario = self._scenario
-        return RaftMember(self.me, scenario.members, log, self._hard_state, batch_bytes_max=scenario.batch_bytes)
+        self._log = _Log(rows, len(rows), self._entries_max)
+        return RaftMember(self.me, scenario.members, self._log, self._hard_state, batch_bytes_max=scenario.batch_bytes)
 
     def _let_lead(self) -> None:
         """Begin after the election of member 0 in term 1.
@@ -114,9 +126,7 @@ class RealMember:
     def restart(self) -> None:
         """Start the process again; its recovery makes the log durable."""
         self.is_up = True
-        log = self._member.log
-        assert isinstance(log, MemoryLog)
-        self._member = self._open(log.rows)
+        self._member = self._open(self._log.rows)
         self._was = "follower", self._member.term
         self._hard_state.saves = 0
         self._await_leader()
@@ -134,25 +144,23 @@ class RealMember:
             yield env.timeout(self._turns.next())
             if life != self._life:
                 return
-            end = self._member.log.end
             out = [
                 envelope
                 for source, message in [self._inbox.popleft() for _ in range(len(self._inbox))]
                 for envelope in self._receive(source, message)
             ]
             out += self._follow_timers()
-            yield from self._spent(end)
+            yield from self._spent()
             if life != self._life:
                 return
             self._send(out)
             if self._member.role == "leader":
-                end = self._member.log.end
                 out = self._take_puts()
-                yield from self._spent(end)
+                yield from self._spent()
                 if life != self._life:
                     return
                 self._send(out)
-            if self._member.log.synced < self._member.log.end:
+            if self._log.synced < self._log.end:
                 yield env.timeout(self._sync_ns())
                 if life != self._life:
                     return
@@ -167,17 +175,17 @@ class RealMember:
     def _due_ns(self) -> int:
         return self._heartbeat_ns if self._member.role == "leader" else self._election_ns
 
-    def _spent(self, end_before: int) -> ProcessGenerator:
+    def _spent(self) -> ProcessGenerator:
         """Wait for the copies of new entries, and for the syncs of the term's file."""
-        copied, saves = max(0, self._member.log.end - end_before), self._hard_state.saves
-        took_ns = copied * self._scenario.device.copy_ns(self._scenario.size_bytes)
+        saves = self._hard_state.saves
+        took_ns = self._log.appended * self._scenario.device.copy_ns(self._scenario.size_bytes)
         for _ in range(saves):
             gap_ns = now_ns(self._env) + took_ns - self._last_sync_ns
             sync_ns = self._device.sync_ns(HARD_STATE_BYTES, gap_ns=gap_ns, reserved_only=False)
             took_ns += self._device.held_up_ns(now_ns(self._env) + took_ns, sync_ns)
         if saves:
             self._last_sync_ns = now_ns(self._env) + took_ns
-        self._hard_state.saves = 0
+        self._hard_state.saves = self._log.appended = 0
         if took_ns:
             yield self._env.timeout(took_ns)
 
@@ -262,7 +270,7 @@ class RealMember:
             self._world.send(self.me, to, message, message_bytes(entries, self._scenario.size_bytes))
 
     def _note_ends(self) -> None:
-        self._world.note_ends(self.me, self._member.log.end, self._member.log.synced)
+        self._world.note_ends(self.me, self._log.end, self._log.synced)
 
     # ---- puts ----------------------------------------------------------------------------------------------------
 
@@ -270,7 +278,7 @@ class RealMember:
         puts = self._world.take(self._entries_max)
         if not puts:
             return []
-        begin = self._member.log.end
+        begin = self._log.end
         self._pending.extend((begin + at, put) for at, put in enumerate(puts))
         sent = self._member.propose([self._body] * len(puts))
         assert sent is not None

@@ -11,11 +11,13 @@ from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant, Exponential, LogNormal
 from tornpage.sim.experiments import knee, pool, roll, warm_up
 from tornpage.sim.experiments.devices import device_source
+from tornpage.sim.experiments.failover import TIMEOUTS_MS
 from tornpage.sim.experiments.frontier import FRONTIER, front
 from tornpage.sim.experiments.knee import KNEE, knee_rate
 from tornpage.sim.experiments.least_pages import LEAST_PAGES, boundary_rate
 from tornpage.sim.experiments.policies import policies
 from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.quorum import LINKS_COMPARED
 from tornpage.sim.experiments.registry import EXPERIMENTS, UnknownExperiment, named
 from tornpage.sim.experiments.replay import REPLAY
 from tornpage.sim.experiments.roll import ROLL
@@ -23,7 +25,7 @@ from tornpage.sim.experiments.slow_disk import SLOW_DISK, scaled_sync
 from tornpage.sim.experiments.stalls import STALLS
 from tornpage.sim.experiments.values import Experiment, Result, Row, Setup, run_experiment
 from tornpage.sim.experiments.warm_up import WARM_UP
-from tornpage.sim.experiments.words import of
+from tornpage.sim.experiments.words import grouped, of
 
 VM = PRESETS["vm-ext4"]
 SMALL = Setup(VM, seed=1, effort=0.003)
@@ -40,6 +42,8 @@ ASKED_FOR = (
     "second-copy",
     "consumer-window",
     "rebalance",
+    "quorum",
+    "failover",
 )
 
 
@@ -221,3 +225,28 @@ def test_policies_have_names_that_tell_them_apart() -> None:
     assert [policy.name for policy in policies("sync", "async 10 ms")] == ["sync", "async 10 ms"]
     with pytest.raises(KeyError):
         policies("none such")
+
+
+# ---- Raft groups -----------------------------------------------------------------------------------------------------
+
+
+def test_only_a_sync_before_the_answer_keeps_all_messages(results: dict[str, Result]) -> None:
+    sync, flush = grouped(results["quorum"].rows, "policy").values()
+    assert max(of(row, "lost_max") for row in sync) == 0
+    assert max(of(row, "group_lost_max") for row in sync) == 0
+    assert min(of(row, "lost_max") for row in flush if row["link"] == "same rack") > 0
+
+
+def test_a_quorum_costs_a_round_trip(results: dict[str, Result]) -> None:
+    round_trips_ms = {link.name: 2 * link.latency.mean_ns / 1e6 for link in LINKS_COMPARED}
+    for own in grouped(results["quorum"].rows, "series").values():
+        alone, *groups = own
+        assert all(of(row, "put_p50_ms") > 0.8 * round_trips_ms[str(row["link"])] for row in groups)
+        assert of(alone, "put_p50_ms") < of(groups[0], "put_p50_ms")
+
+
+def test_a_failover_grows_with_the_time_out(results: dict[str, Result]) -> None:
+    for own in grouped(results["failover"].rows, "series").values():
+        assert [of(row, "timeout_ms") for row in own] == list(TIMEOUTS_MS)
+        assert of(own[-1], "failover_p50_s") > 5 * of(own[0], "failover_p50_s")
+        assert all(of(row, "failover_p50_s") > 0.5 * of(row, "timeout_ms") / 1_000 for row in own)
