@@ -113,6 +113,10 @@ class RealMember:
         """Look at the puts that wait."""
         self._bell.ring()
 
+    def note_link(self, other: int) -> None:
+        """Forget what was sent to a member that has started again: its new link has lost that."""
+        self._unanswered.pop(other, None)
+
     def kill(self) -> None:
         """End the process. Its page cache stays."""
         self.is_up = False

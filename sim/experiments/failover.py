@@ -25,8 +25,8 @@ TIMEOUTS_MS = (100, 200, 400, 800, 1_600, 3_200)
 KILLS = 60
 CALM_S = 300
 RATE = 20.0
-STALLS = StallLaw(1 / 60, tuple(round(each * NS_PER_MS) for each in np.geomspace(50, 1_000, 9)))
-"""One stall a minute of 50 ms to 1 s. Made up; `tornpage sim calibrate` measures those of a disk."""
+STALLS = StallLaw(1 / 10, tuple(round(each * NS_PER_MS) for each in np.geomspace(50, 1_000, 9)))
+"""A stall of 50 ms to 1 s every 10 s. Made up; `tornpage sim calibrate` measures those of a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ FAILOVER = Experiment(
     question="What does a failover cost, and how short may the time-outs of elections be?",
     setting=f"Groups of 3, 5 and 7 members. Links of another zone, {RATE:g} puts/s, time-outs drawn from the shortest "
     "one to twice that (narrow: 1.05 times), 4 heartbeats in the shortest time-out (few: 1.5). Clients know a new "
-    "leader at once. A lost segment arrives 200 ms late. Stalls of a disk: one a minute, 50 ms to 1 s.",
+    "leader at once. A lost segment arrives 200 ms late. Stalls of a disk: one every 10 s, 50 ms to 1 s.",
     chart=Chart(
         "lines",
         Axis("timeout_ms", "shortest time-out of an election", "ms", "log"),

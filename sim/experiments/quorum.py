@@ -83,7 +83,8 @@ def caption(rows: Sequence[Row]) -> str:
     told = []
     for link, own in grouped(rows, "link").items():
         times = [
-            f"{members} members {span_ms(of(sync, 'put_p50_ms'))} with syncs and "
+            f"{'1 member' if members == '1' else f'{members} members'} "
+            f"{span_ms(of(sync, 'put_p50_ms'))} with syncs and "
             f"{span_ms(of(flush, 'put_p50_ms'))} without"
             for members, (sync, flush) in grouped(own, "members").items()
             if members in ("1", "3", "7")

@@ -192,14 +192,12 @@ class _Group:
         pauses, env = stream(self._seed, "kills"), self._env
         while True:
             yield env.timeout(round(mean_ns * (0.5 + pauses.random())))
-            while self._is_down:
-                yield self._answers.wait()
+            yield from self._up()
             killed_ns, leader = now_ns(env), self._leading()
             terms = self._candidates - self._led
             leader.kill()
             back = env.process(self._restarted(leader))
-            while self._is_down:
-                yield self._answers.wait()
+            yield from self._up()
             failed = len(self._candidates - self._led - terms)
             self.failovers.append(Failover(killed_ns, now_ns(env) - killed_ns, failed))
             yield back
@@ -208,14 +206,16 @@ class _Group:
         assert self._leader is not None
         return self.members[self._leader]
 
-    @property
-    def _is_down(self) -> bool:
-        """Whether no leader runs, or no put was acknowledged since the end of the last one."""
-        return self._leader is None or self._down_ns is not None
+    def _up(self) -> ProcessGenerator:
+        """Wait for a leader, and for an acknowledged put since the end of the last one."""
+        while self._leader is None or self._down_ns is not None:
+            yield self._answers.wait()
 
     def _restarted(self, member: Member) -> ProcessGenerator:
         yield self._env.timeout(self._scenario.restart_ns)
         member.restart()
+        for each in self.members:
+            each.note_link(member.me)
 
 
 def arrivals_of(scenario: RaftScenario, seed: int) -> Int64s:

@@ -153,6 +153,9 @@ class Member(Protocol):
     def wake(self) -> None:
         """Look at the puts that wait."""
 
+    def note_link(self, other: int) -> None:
+        """Forget what was sent to a member that has started again: its new link has lost that."""
+
     def kill(self) -> None:
         """End the process. Its page cache stays."""
 
@@ -204,6 +207,10 @@ class RaftMember:
     def wake(self) -> None:
         """Look at the puts that wait."""
         self._bell.ring()
+
+    def note_link(self, other: int) -> None:
+        """Forget what was sent to a member that has started again: its new link has lost that."""
+        self._unanswered.pop(other, None)
 
     def kill(self) -> None:
         """End the process. Its page cache stays."""
