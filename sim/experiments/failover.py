@@ -98,7 +98,8 @@ def _row(case: Case, timeout_ms: int, setup: Setup) -> Row:
         "failover_p99_s": float(np.quantile(took_ms, 0.99)) / 1_000,
         "failed_percent": 100.0 * sum(each.failed_elections for each in killed.failovers) / max(1, len(took_ms)),
         "false_per_hour": calm.false_elections / (calm_ns / 1e9) * 3_600,
-        "unavailable_percent": 100.0 * calm.unavailable_ns / calm_ns,
+        "without_leader_percent": 100.0 * calm.unavailable_ns / calm_ns,
+        "put_max_s": float(calm.put_ms.max(initial=0.0)) / 1_000,
     }
 
 
@@ -122,7 +123,8 @@ def caption(rows: Sequence[Row]) -> str:
             f"({of(failed, 'timeout_ms'):.0f} ms)"
             + (
                 f", up to {number(of(false, 'false_per_hour'))} false elections an hour "
-                f"({number(of(false, 'unavailable_percent'))} % of the time without a leader), {least}."
+                f"({number(of(false, 'without_leader_percent'))} % of the time without a leader, a put takes up to "
+                f"{span_ms(1_000 * of(false, 'put_max_s'))}), {least}."
                 if of(false, "false_per_hour")
                 else ", no false election."
             )

@@ -52,7 +52,7 @@ class RaftRun:
     false_elections: int
     """Elections that began while a leader ran."""
     unavailable_ns: int
-    """The time from the end of a leader to the next acknowledged put, summed up."""
+    """The time from the end of the only leader to the next acknowledged put, summed up."""
     acknowledged: tuple[tuple[int, int], ...]
     """Time, and the end of the acknowledged entries."""
     ends: tuple[Ends, ...]
@@ -172,7 +172,7 @@ class _Group:
     def note_step_down(self) -> None:
         """Notice that a leader leads no more."""
         self._leader = next((each.me for each in self.members if each.is_up and each.role == "leader"), None)
-        if self._down_ns is None:
+        if self._leader is None and self._down_ns is None:
             self._down_ns = now_ns(self._env)
 
     def note_ends(self, member: int, received: int, synced: int) -> None:
