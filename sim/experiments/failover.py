@@ -60,9 +60,9 @@ class Case:
 
 
 CASES = (
-    Case("3"),
-    Case("5", members=5),
-    Case("7", members=7),
+    Case("3 members"),
+    Case("5 members", members=5),
+    Case("7 members", members=7),
     Case("7, narrow range", members=7, range_of=1.05),
     Case("3, few beats", beats=1.5),
     Case("3, 1 % lost", loss=0.01),
@@ -106,7 +106,7 @@ def _row(case: Case, timeout_ms: int, setup: Setup) -> Row:
 def caption(rows: Sequence[Row]) -> str:
     """Describe the time of a failover, failed elections, and false ones."""
     told = []
-    plain = grouped(rows, "series")["3"]
+    plain = grouped(rows, "series")["3 members"]
     short, long = plain[0], plain[-1]
     told.append(
         f"In a group of 3 half of the failovers take at most {span_ms(1_000 * of(short, 'failover_p50_s'))} at a "
@@ -119,7 +119,7 @@ def caption(rows: Sequence[Row]) -> str:
         quiet = [of(row, "timeout_ms") for row in own if of(row, "false_per_hour") == 0]
         least = f"none from {min(quiet):.0f} ms on" if quiet and quiet == _tail(own, len(quiet)) else "at all time-outs"
         told.append(
-            f"Group {name}: up to {number(of(failed, 'failed_percent'))} failed elections in 100 failovers "
+            f"{name}: up to {number(of(failed, 'failed_percent'))} failed elections in 100 failovers "
             f"({of(failed, 'timeout_ms'):.0f} ms)"
             + (
                 f", up to {number(of(false, 'false_per_hour'))} false elections an hour "
@@ -154,7 +154,7 @@ FAILOVER = Experiment(
             Axis("failover_p50_s", "failover, p50", "s", "log"),
             Axis("failover_p99_s", "failover, p99", "s", "log"),
             Axis("failed_percent", "failed elections", "per 100 failovers"),
-            Axis("false_per_hour", "false elections", "per hour"),
+            Axis("false_per_hour", "false elections", "per hour", "log"),
         ),
         series="series",
     ),
