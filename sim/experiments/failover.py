@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tornpage.sim.device.stalls import StallLaw
+from tornpage.sim.device.stalls import StallLaw, StallSlice
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, number, of, span_ms
 from tornpage.sim.pair import LINKS
@@ -25,7 +25,7 @@ TIMEOUTS_MS = (100, 200, 400, 800, 1_600, 3_200)
 KILLS = 60
 CALM_S = 300
 RATE = 20.0
-STALLS = StallLaw(1 / 10, tuple(round(each * NS_PER_MS) for each in np.geomspace(50, 1_000, 9)))
+STALLS = StallLaw.of(StallSlice(10 * _S, (5 * _S,), (round(each * NS_PER_MS),)) for each in np.geomspace(50, 1_000, 9))
 """A stall of 50 ms to 1 s every 10 s. Made up; `tornpage sim calibrate` measures those of a disk."""
 
 

@@ -356,9 +356,10 @@ class RaftMember:
         """Become a follower of a new term; -1 is no vote."""
         self.term, self.vote = term, vote
         self._saves += 1
-        if self.role == "leader":
-            self._give_up()
+        was_leader = self.role == "leader"
         self.role, self.leader = "follower", None
+        if was_leader:
+            self._give_up()
         self.verified, self._owes = 0, False
         self._unanswered.clear()
 
@@ -448,11 +449,11 @@ class RaftMember:
             self._out.append((each, Append(self.term, begin, previous, terms, self.commit)))
 
     def _take_answer(self, source: int, answer: Answer) -> None:
-        if self.role != "leader" or answer.term != self.term:
-            return
         waits_for = self._unanswered.get(source)
         if waits_for is not None and (not answer.matches or answer.end >= waits_for[0]):
             del self._unanswered[source]
+        if self.role != "leader" or answer.term != self.term:
+            return
         if answer.matches:
             self._matched[source] = max(self._matched[source], answer.end)
             self._next[source] = max(self._next[source], self._matched[source])

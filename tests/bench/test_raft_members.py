@@ -28,7 +28,20 @@ def test_the_simulator_decides_as_the_members_do(group: validation.RaftGroup) ->
     assert len(real.answered_ns) > 50
     assert np.array_equal(simulated.answered_ns, real.answered_ns)
     assert simulated.failovers == real.failovers
+    assert simulated.unavailable_ns == real.unavailable_ns
     assert simulated.retransmits == real.retransmits
+
+
+def test_false_elections_are_those_of_the_members() -> None:
+    scenario = replace(
+        LOSSY.scenario, duration_ns=6 * S, kill_after_ns=None, heartbeat_ns=25 * NS_PER_MS,
+        election_min_ns=100 * NS_PER_MS, election_max_ns=200 * NS_PER_MS,
+    )  # fmt: skip
+    simulated, real = run_raft(scenario, 3), run_raft(scenario, 3, kind=RealMember)
+    assert np.array_equal(simulated.answered_ns, real.answered_ns)
+    assert real.false_elections > 0
+    assert real.unavailable_ns > 0
+    assert (simulated.false_elections, simulated.unavailable_ns) == (real.false_elections, real.unavailable_ns)
 
 
 def test_a_group_with_other_rules_is_not_close() -> None:

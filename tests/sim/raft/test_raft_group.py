@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tornpage.sim.device.device import PRESETS
-from tornpage.sim.device.stalls import StallLaw
+from tornpage.sim.device.stalls import StallLaw, StallSlice
 from tornpage.sim.distributions import Constant
 from tornpage.sim.experiments.quorum import MEMBERS
 from tornpage.sim.pair import LINKS, Link, Port, Way
@@ -120,7 +120,7 @@ def test_a_narrow_range_of_time_outs_splits_votes() -> None:
 
 
 def test_a_stall_of_the_disk_of_a_leader_starts_a_false_election() -> None:
-    stalls = StallLaw(0.2, (1_500 * NS_PER_MS,))
+    stalls = StallLaw.of([StallSlice(5 * S, (2 * S,), (1_500 * NS_PER_MS,))])
     calm, stalled = (run_raft(replace(KILLED, kill_after_ns=None, stalls=law), 1) for law in (None, stalls))
     assert calm.false_elections == calm.unavailable_ns == 0
     assert stalled.false_elections > 0
