@@ -15,21 +15,17 @@ from typing import Any
 from tornpage.properties.campaign.replay import replay, shrink
 from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.campaign.workers import Died, JobPool, Plain
-from tornpage.properties.cluster.replay import replay_cluster, shrink_cluster
-from tornpage.properties.consumers.replay import replay_group, shrink_group
+from tornpage.properties.cluster.replay import CLUSTERS
+from tornpage.properties.consumers.replay import CONSUMER_GROUPS
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.interleavings.shrink import shrink as shrink_interleaving
 from tornpage.properties.explore.interleavings.token import from_token as interleaving_of
+from tornpage.properties.lockstep.step_program import StepProgram
 from tornpage.properties.program.case import TOKEN_PREFIX as CASE_PREFIX
 from tornpage.properties.program.case import Case
-from tornpage.properties.program.cluster_case import TOKEN_PREFIX as CLUSTER_PREFIX
-from tornpage.properties.program.cluster_case import ClusterCase
-from tornpage.properties.program.group_case import TOKEN_PREFIX as GROUP_PREFIX
-from tornpage.properties.program.group_case import GroupCase
-from tornpage.properties.program.raft_case import RAFT_PREFIX, RaftCase
-from tornpage.properties.raft.replay import replay_raft, shrink_raft
+from tornpage.properties.raft.replay import RAFT_GROUPS
 from tornpage.properties.score.detections import InterleavingDetection
 from tornpage.properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
@@ -141,9 +137,9 @@ def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> ShrunkR
     with choose_tracker("auto") as tracker:
         if failure.token.startswith(CASE_PREFIX):
             return _small_case(row, tracker)
-        for prefix, kind in _STEP_CASES.items():
-            if failure.token.startswith(prefix):
-                return _small_steps(row, tracker, *kind)
+        for program in _STEP_PROGRAMS:
+            if failure.token.startswith(program.case.FORM.prefix):
+                return _small_steps(row, program, tracker)
         return _small_interleaving(row, tracker)
 
 
@@ -165,20 +161,13 @@ def _small_case(row: ShrunkRow, tracker: DirtyTracker) -> ShrunkRow:
     )
 
 
-_STEP_CASES: dict[str, tuple[Any, Callable[..., Any], Callable[..., Any]]] = {
-    CLUSTER_PREFIX: (ClusterCase, replay_cluster, shrink_cluster),
-    GROUP_PREFIX: (GroupCase, replay_group, shrink_group),
-    RAFT_PREFIX: (RaftCase, replay_raft, shrink_raft),
-}
-"""The cases of several nodes by the prefixes of their tokens, with the functions that replay and shrink them."""
+_STEP_PROGRAMS: tuple[StepProgram[Any, Any], ...] = (CLUSTERS, CONSUMER_GROUPS, RAFT_GROUPS)
 
 
-def _small_steps(
-    row: ShrunkRow, tracker: DirtyTracker, kind: Any, replay: Callable[..., Any], shrink: Callable[..., Any]
-) -> ShrunkRow:
+def _small_steps(row: ShrunkRow, program: StepProgram[Any, Any], tracker: DirtyTracker) -> ShrunkRow:
     """Shrink a case of several nodes. It is not known whether the result is minimal."""
     began = CLOCKS[row.clock]()
-    found = replay(kind.from_token(row.met), tracker=tracker)
+    found = program.replay(program.case.from_token(row.met), tracker=tracker)
     if found is None:
         return replace(row, ended="holds")
     is_late, tries = False, 0
@@ -192,7 +181,7 @@ def _small_steps(
         nonlocal tries
         tries = tried
 
-    small = shrink(found, tracker=tracker, tries_max=_TRIES_MAX, is_over=is_over, watch=watch)
+    small = program.shrink(found, tracker=tracker, tries_max=_TRIES_MAX, is_over=is_over, watch=watch)
     return replace(
         row,
         operations=len(small.case.operations),
