@@ -17,16 +17,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tornpage.peers.errors import PeerError
 from tornpage.peers.exploring import Histories, PeerExploration, PeerPlan
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.verdicts import Example, HistoryVerdicts, example_document, example_in
-from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
-from tornpage.pipeline.rows.schemas import PEER_COLUMNS, arrow_schema, batch
+from tornpage.pipeline.campaign.shard_files import RUNS_OF_A_SHARD, Row, ShardTable
+from tornpage.pipeline.rows.outputs import claim
 from tornpage.pipeline.spark.jobs import Death, do_each
-from tornpage.pipeline.tables.described import PEER_TABLE, described
+from tornpage.pipeline.tables.described import PEER_TABLE
 from tornpage.properties.campaign.workers import Control
 from tornpage.properties.contract import HarnessError
 
@@ -36,18 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["PeerShard", "complete_peer_shards", "explored_in", "peer_campaign", "peer_shards", "prepare_peer_output",
            "run_peer_shard", "run_peers_serial"]  # fmt: skip
 
-Row = dict[str, Any]
-
-HISTORIES_OF_A_SHARD = 1_000_000
-"""The numbers of the histories of a shard begin at a multiple of this."""
-
 REQUEST = "peer-campaign.json"
 ROWS = "peer-histories"
-_MAPS = tuple(name for name, kind in PEER_COLUMNS.items() if kind.startswith("map"))
-_EMPTY: Row = {
-    name: {"string": "", "double": 0.0}.get(kind, {} if kind.startswith("map") else 0)
-    for name, kind in PEER_COLUMNS.items()
-}
+_TABLE = ShardTable(ROWS, PEER_TABLE)
 Progress = Callable[[int], None]
 """Called in this process with the number of finished shards."""
 
@@ -77,7 +68,7 @@ def run_peer_shard(shard: PeerShard) -> list[Row]:
     assert states_max is not None
     found = PeerExploration("")
     rows: list[Row] = []
-    first = shard.number * HISTORIES_OF_A_SHARD
+    first = shard.number * RUNS_OF_A_SHARD
 
     def is_over() -> bool:
         return False
@@ -108,7 +99,7 @@ def run_peers_serial(shards: Sequence[PeerShard], out: Path, *, progress: Progre
     for ended, shard in enumerate(shards):
         progress(ended)
         if shard.number not in done:
-            _write(run_peer_shard(shard), _path_of(out, shard))
+            _TABLE.keep(out, shard.number, run_peer_shard(shard))
 
 
 def peer_campaign(
@@ -126,7 +117,7 @@ def peer_campaign(
     def keep(shard: PeerShard, answer: list[Row] | Death) -> None:
         nonlocal ended
         rows = [_shard_row(shard, "harness", answer.how, 0.0)] if isinstance(answer, Death) else answer
-        _write(rows, _path_of(out, shard))
+        _TABLE.keep(out, shard.number, rows)
         ended += 1
         progress(ended)
 
@@ -148,14 +139,14 @@ def complete_peer_shards(out: Path) -> set[int]:
 
     Raises OutputTaken if a file is damaged.
     """
-    return {row["shard"] for row in _stored(out) if row["kind"] == "shard" and row["verdict"] == "holds"}
+    return _TABLE.complete(out)
 
 
 def explored_in(out: Path, shards: Sequence[PeerShard]) -> PeerExploration:
     """Return the sums over the shards in a directory. Raises OutputTaken if a file is damaged."""
     result = PeerExploration(f"rocketmq:{shards[0].release.version}")
     wanted = {shard.number for shard in shards}
-    for row in sorted((row for row in _stored(out) if row["shard"] in wanted), key=lambda row: row["history"]):
+    for row in sorted((row for row in _TABLE.stored(out) if row["shard"] in wanted), key=lambda row: row["history"]):
         if row["kind"] == "history":
             _add(result, row)
         elif row["kind"] == "example":
@@ -195,7 +186,7 @@ def _add(result: PeerExploration, row: Row) -> None:
 
 def _history_row(shard: PeerShard, made: HistoryVerdicts, seconds: float) -> Row:
     own = next((verdict.own[1] for verdict in made.states if verdict.own is not None), "")
-    return _EMPTY | {
+    return _TABLE.row() | {
         "kind": "history",
         "shard": shard.number,
         "history": made.number,
@@ -215,7 +206,7 @@ def _history_row(shard: PeerShard, made: HistoryVerdicts, seconds: float) -> Row
 
 
 def _example_row(shard: PeerShard, example: Example) -> Row:
-    return _EMPTY | {
+    return _TABLE.row() | {
         "kind": "example",
         "shard": shard.number,
         "history": example.history,
@@ -227,39 +218,7 @@ def _example_row(shard: PeerShard, example: Example) -> Row:
 
 
 def _shard_row(shard: PeerShard, verdict: str, sentence: str, seconds: float) -> Row:
-    return _EMPTY | {
+    return _TABLE.row() | {
         "kind": "shard", "shard": shard.number, "verdict": verdict, "sentence": sentence, "seconds": seconds,
-        "history": (shard.number + 1) * HISTORIES_OF_A_SHARD - 1,
+        "history": (shard.number + 1) * RUNS_OF_A_SHARD - 1,
     }  # fmt: skip
-
-
-def _path_of(out: Path, shard: PeerShard) -> Path:
-    return out / ROWS / f"part-shard-{shard.number:06}.parquet"
-
-
-def _write(rows: Sequence[Row], path: Path) -> None:
-    """Write rows; the file appears whole or not at all."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    values = [tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in PEER_COLUMNS) for row in rows]
-    with whole(path) as unfinished:
-        table = pa.Table.from_batches([batch(values, PEER_COLUMNS)])
-        pq.write_table(table.cast(described(table.schema, PEER_TABLE)), unfinished)
-
-
-def _stored(out: Path) -> list[Row]:
-    """Return all rows. Raises OutputTaken if a file is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = arrow_schema(PEER_COLUMNS)
-    rows: list[Row] = []
-    for path in sorted((out / ROWS).glob("*.parquet")):
-        try:
-            found = pq.read_table(path, partitioning=None).cast(schema).to_pylist()
-        except (OSError, pa.ArrowException, ValueError, OverflowError, LookupError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise OutputTaken(f"{path} cannot be read: {reason}; remove it, and --resume runs it again") from error
-        rows += [{**row, **{name: dict(row[name] or ()) for name in _MAPS}} for row in found]
-    return rows

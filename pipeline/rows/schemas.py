@@ -1,8 +1,7 @@
 """The columns of the rows of campaigns, and schemas made of columns.
 
 `HISTORY_COLUMNS`: one row per history of a campaign (kind `history`), then one per shard (kind `shard`), see
-`properties.explore.crashes.rows`. `PEER_COLUMNS`: the same for a campaign with a peer (`pipeline.campaign.peers`).
-`pipeline.tables.described` has their units and meanings.
+`properties.explore.crashes.rows`. `pipeline.tables.described` has their units and meanings.
 """
 
 from __future__ import annotations
@@ -10,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, PEER_TABLE, arrow_type, kinds_of
+from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, arrow_type, kinds_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["HISTORY_COLUMNS", "PEER_COLUMNS", "arrow_schema", "batch", "ddl"]
+__all__ = ["HISTORY_COLUMNS", "arrow_schema", "batch", "ddl"]
 
 HISTORY_COLUMNS = kinds_of(CAMPAIGN_TABLE)
-PEER_COLUMNS = kinds_of(PEER_TABLE)
 
 
 def ddl(columns: dict[str, str]) -> str:

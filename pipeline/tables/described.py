@@ -23,6 +23,7 @@ __all__ = [
     "CAMPAIGN_TABLE",
     "PEER_TABLE",
     "SWEEP_TABLE",
+    "TARGET_TABLE",
     "Columns",
     "TableColumn",
     "arrow_type",
@@ -93,6 +94,28 @@ PEER_TABLE: Columns = {
     "peer_starts": TableColumn("bigint", "times", "how often a Java process of the peer was started"),
     "sentence": TableColumn("string", "", "what is broken, or the fault of the harness; empty without one"),
     "example": TableColumn("string", "", "the smallest image as JSON, in rows of examples; else empty"),
+    "seconds": TableColumn("double", "s", "measured"),
+}
+
+TARGET_TABLE: Columns = {
+    "kind": TableColumn("string", "", "`history` for a run, `failure` for a broken promise of a shard, `shard`"),
+    "shard": TableColumn("int", "", "number of the shard"),
+    "history": TableColumn("bigint", "", "number of the run"),
+    "verdict": TableColumn("string", "", "holds, broken or harness; for shards holds, vacuous, broken or harness"),
+    "shape": TableColumn("string", "", "shape of the store"),
+    "states": TableColumn("bigint", "crash states", "opened and judged"),
+    "armed": TableColumn(_COUNTS, "times", "by crash or disk fault: how often it was possible"),
+    "fired": TableColumn(_COUNTS, "times", "by fault or operation: how often it happened"),
+    "mattered": TableColumn(_COUNTS, "times", "by fault: how often the crash lost something"),
+    "without_power": TableColumn(_COUNTS, "crash states", "without a power loss, by reason"),
+    "reused_only": TableColumn("bigint", "failures", "that a process with one directory does not show"),
+    "kills_only": TableColumn("boolean", "", "no power loss is asked for"),
+    "times": TableColumn("bigint", "runs", "of the shard that met the failure; else 0"),
+    "contract": TableColumn("bigint", "", "number of the broken guarantee; 0 without one"),
+    "sentence": TableColumn("string", "", "what is broken, or the fault of the harness; empty without one"),
+    "token": TableColumn("string", "", "the failing case, as found, for `tornpage replay`; empty without one"),
+    "canary": TableColumn("string", "", "canary that the shard caught, in rows of shards; else empty"),
+    "result_hash": TableColumn("string", "", "hash of the shard, in rows of shards; else empty"),
     "seconds": TableColumn("double", "s", "measured"),
 }
 

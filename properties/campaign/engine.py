@@ -28,6 +28,7 @@ __all__ = [
     "ignored",
     "quiet",
     "shrink_case",
+    "shrink_found",
 ]
 
 Part = TypeVar("Part")
@@ -143,7 +144,7 @@ def explore(
     if explorer.canary_time != "in parts" and not result.canary:
         result.without_canary = [0]
     explorer.conclude(result)
-    _make_small(explorer, result, making_small)
+    shrink_found(explorer, result, making_small)
     return result
 
 
@@ -195,12 +196,12 @@ def _carry_out(
         result.is_cut = result.is_cut or work.interrupted or work.out_of_time
 
 
-def _make_small(
+def shrink_found(
     explorer: Explorer[Part, Made, Counts, Broken],
     result: CampaignResult[Counts, Broken],
-    making_small: ShrinkProgress,
+    making_small: ShrinkProgress = quiet,
 ) -> None:
-    """Shrink each failure. A failure that does not show again counts as a harness fault."""
+    """Shrink each failure of a result. A failure that does not show again counts as a harness fault."""
     met, result.found = result.found, []
     for number, each in enumerate(met, 1):
         is_first = not result.found

@@ -37,6 +37,7 @@ from tornpage.pipeline.tables.described import (
     CAMPAIGN_TABLE,
     PEER_TABLE,
     SWEEP_TABLE,
+    TARGET_TABLE,
     arrow_type,
     described,
     times_of,
@@ -487,7 +488,7 @@ def test_spark_is_told_that_a_column_is_never_null_unless_its_meaning_says_when(
 def test_the_page_of_tables_has_every_column_and_code(repository: Path) -> None:
     page = (repository / "docs/tables.md").read_text(encoding="utf-8")
     readers = [columns for tables in FORMATS.values() for columns in tables.values()]
-    written = [CAMPAIGN_TABLE, PEER_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()]
+    written = [CAMPAIGN_TABLE, PEER_TABLE, TARGET_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()]
     shown = Counter(re.findall(r"^\| \*{0,2}(\w+)\*{0,2} \| [\w<>,]+ \| ", page, re.MULTILINE))
     del shown["column"], shown["format"]  # heads of tables
     problems = FORMATS[LOG]["problems"]  # the page has this table once
@@ -503,7 +504,7 @@ def test_the_page_of_tables_has_every_column_and_code(repository: Path) -> None:
 
 
 def test_files_of_tables_have_units_and_meanings_that_spark_reads() -> None:
-    for table in (CAMPAIGN_TABLE, PEER_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()):
+    for table in (CAMPAIGN_TABLE, PEER_TABLE, TARGET_TABLE, SWEEP_TABLE, *AUDIT_TABLES.values()):
         plain = pa.schema([(name, arrow_type(column.kind)) for name, column in table.items()])
         schema = described(plain, table)
         struct = json.loads(schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tornpage.cli import options
-from tornpage.cli.document import emit, refuse
+from tornpage.cli.document import Outcome, emit, refuse
 from tornpage.run.directory import write_run
 from tornpage.run.history import append_run, prepare_history
 from tornpage.run.writing import refuse_store_directory
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tornpage.peers.exploring import Writer
     from tornpage.peers.rocketmq.store import Mode
     from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.foreign.campaign import Start
     from tornpage.properties.program.case import Disk
 
 __all__ = ["command"]
@@ -67,6 +68,20 @@ __all__ = ["command"]
 )
 @click.option("--cores", type=click.IntRange(min=1), default=None, help="With --plan: cores, if --master does not say.")
 @options.peer_run_options
+@click.option("--target", metavar="SPEC", default=None, help="A store of yours instead (docs/test-your-store.md).")
+@click.option(
+    "--answer-seconds",
+    type=options.Seconds(min=0.1, max=3600),
+    default=None,
+    help="With --target: longest time for an answer of the store (10).",
+)
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["open", "first-answer"]),
+    default=None,
+    help="With --target: where crashes begin (open).",
+)
 @options.history_option
 @options.json_option
 def command(
@@ -89,6 +104,9 @@ def command(
     writer: "Writer | None",
     peer_mode: "Mode | None",
     shrink: float | None,
+    target: str | None,
+    answer_seconds: float | None,
+    start: "Start | None",
     history: str | None,
     as_json: bool,
 ) -> None:
@@ -101,9 +119,11 @@ def command(
     tornpage campaign --shards 2 --engine serial      (the same rows, in this process)
     tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
     tornpage campaign --peer rocketmq:4.9.3 --writer peer --disk journal --shards 40 --out RUN
+    tornpage campaign --target examples/toy_store.py:ToyStore --states-per-shard 200 --out RUN
 
-    With --peer our store and the peer open each crash image (docs/peers.md). Without it the result hash equals that of
-    `tornpage explore` with equal states and states per shard.
+    With --target the shards are those of `explore target`. With --peer our store and the peer open each crash image
+    (docs/peers.md). Without them the result hash equals that of `tornpage explore` with equal states and states per
+    shard.
     """
     from tornpage.outcomes.sharded.campaigns import campaign_outcome, campaign_plan_outcome, peer_campaign_outcome
     from tornpage.peers.exploring import EVERY, PeerPlan
@@ -115,6 +135,25 @@ def command(
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
+    given_for_target = {"answer-seconds": answer_seconds, "from": start}
+    if target is not None:
+        given_elsewhere = {
+            "peer": peer, "strategy": strategy, "history": history, "plan": only_plan, "keep-every": keep_every,
+            "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink, "cores": cores,
+        }  # fmt: skip
+        for name, other in given_elsewhere.items():
+            if other is not None and other is not False:
+                refuse(f"--{name} is not for runs with --target; leave it out")
+        outcome, text = _target_campaign(
+            target, bug=bug, disk=disk, seed=seed, answer_seconds=answer_seconds, start=start or "open",
+            states=states_per_shard, shards=shards, master=master, engine=engine, out=out, resume=resume,
+        )  # fmt: skip
+        if out is not None:
+            write_run(Path(out), outcome)
+        emit(outcome, as_json=as_json, text=text)
+    for name, asked in given_for_target.items():
+        if asked is not None:
+            refuse(f"--{name} is for a store of yours; give --target too")
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)
     if peer is not None:
         for name, given in (
@@ -131,7 +170,12 @@ def command(
         if out is not None:
             write_run(Path(out), outcome)
         emit(outcome, as_json=as_json, text=text)
-    given_for_peer = {"every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink}
+    given_for_peer: dict[str, object] = {
+        "every": every,
+        "writer": writer,
+        "peer-mode": peer_mode,
+        "shrink-seconds": shrink,
+    }
     for name, asked in given_for_peer.items():
         if asked is not None:
             refuse(f"--{name} is for runs with a peer; give --peer too")
@@ -159,3 +203,28 @@ def command(
         write_run(Path(out), outcome)
     append_run(history, outcome, started=started)
     emit(outcome, as_json=as_json, text=text)
+
+
+def _target_campaign(
+    target: str,
+    *,
+    bug: str,
+    disk: "Disk",
+    seed: int,
+    answer_seconds: float | None,
+    start: "Start",
+    states: int,
+    shards: int,
+    master: str,
+    engine: "Engine",
+    out: str | None,
+    resume: bool,
+) -> tuple[Outcome, str]:
+    """Run a campaign of a foreign store. Workers have other directories, so that paths become absolute."""
+    from tornpage.outcomes.sharded.campaigns import target_campaign_outcome
+    from tornpage.outcomes.targets import absolute_target, usable_settings
+    from tornpage.properties.explore.foreign.campaign import TargetPlan
+
+    settings = usable_settings(absolute_target(target), bug=bug, disk=disk, answer_seconds=answer_seconds)
+    plan = TargetPlan(settings, seed, states, start=start)
+    return target_campaign_outcome(plan, shards=shards, master=master, engine=engine, out=out, resume=resume)

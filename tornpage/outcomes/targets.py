@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tornpage.properties.program.case import Settings
 
 __all__ = [
+    "absolute_target",
     "assert_case_holds",
     "assert_store_holds",
     "broken_promise",
@@ -59,6 +61,21 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
     shape = "" if trial.shape == MESSAGES else f", a {trial.shape} store,"
     say(f"{trial.store.name}{shape} promises: {promises.said()}")
     return settings
+
+
+def absolute_target(target: str) -> str:
+    """Return a target with an absolute path, for processes in other directories.
+
+    Names of modules, and commands that the PATH finds, stay as they are.
+    """
+    from tornpage.properties.foreign.spec import COMMAND_PREFIX
+
+    here = Path.cwd()
+    if not target.startswith(COMMAND_PREFIX):
+        return _named(target, here)
+    command, space, rest = target.removeprefix(COMMAND_PREFIX).lstrip().partition(" ")
+    is_path = "/" in command and (here / command).is_file()
+    return f"{COMMAND_PREFIX}{shlex.quote(str(here / command)) if is_path else command}{space}{rest}"
 
 
 def assert_store_holds(

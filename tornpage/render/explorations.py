@@ -594,18 +594,30 @@ def left_out_line(reason: str) -> str:
     return f"only process kills between answers; no power loss: {reason}"
 
 
-def target_command(plan: TargetPlan) -> str:
-    """Return the command line of a campaign, defaults spelled out."""
+def target_command(plan: TargetPlan, *, shards: int | None = None) -> str:
+    """Return the command line of a campaign, defaults spelled out.
+
+    With `shards` it is `tornpage campaign`, and the plan is that of a shard.
+    """
     settings = plan.settings
-    words = ["tornpage", "explore", "target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
-    words += [] if plan.states is None else ["--states", str(plan.states)]
+    verb = ["explore", "target"] if shards is None else ["campaign", "--shards", str(shards), "--target"]
+    words = ["tornpage", *verb, settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
+    states = "--states" if shards is None else "--states-per-shard"
+    words += [] if plan.states is None else [states, str(plan.states)]
     words += [] if plan.seconds is None else ["--seconds", f"{plan.seconds:g}"]
     words += ["--from", plan.start]
     words += ["--failures", str(plan.failures_max), "--answer-seconds", f"{settings.answer_seconds:g}"]
     return shlex.join(words)
 
 
-def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
+def target_outcome(
+    result: TargetResult,
+    plan: TargetPlan,
+    *,
+    command: str,
+    out: str | None,
+    verb: str = "explore",
+) -> tuple[Outcome, str]:
     """Return a campaign on a foreign store, writing case files if there is a place for them."""
     tally = result.tally
     figures: dict[str, float | int] = {
@@ -630,13 +642,14 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
         "left_out": tally.left_out,
         "without_power_loss": dict(tally.without_power),
     }
+    if verb == "campaign":
+        figures["shards"] = result.shards
+        extra["result_hash"] = result.result_hash
     if result.first_failure_seconds is not None:
         figures["first_failure_s"] = result.first_failure_seconds
     verdict = result.verdict.value
     timings = [name for name in ("seconds", "states_per_s", "first_failure_s") if name in figures]
-    outcome = Outcome(
-        "explore", verdict, figures, timings, findings, plan.seed, extra=extra, interrupted=result.interrupted
-    )
+    outcome = Outcome(verb, verdict, figures, timings, findings, plan.seed, extra=extra, interrupted=result.interrupted)
     return outcome, _target_text(result)
 
 
@@ -673,6 +686,7 @@ def _target_text(result: TargetResult) -> str:
     if tally.without_power and not tally.left_out:
         lines += ["", "states without a power loss, because it cannot be made of them:"]
         lines += [f"  {number:>8,}  {reason}" for reason, number in sorted(tally.without_power.items())]
+    lines += ["", *result.faults] if result.faults else []
     if not failures and (missing := _never_happened(result)):
         lines += ["", f"vacuous: {', '.join(missing)} never happened; give more states"]
     return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])

@@ -12,7 +12,7 @@ vacuous.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,15 @@ from hashlib import blake2b
 from typing import Literal
 
 from tornpage.model.operations import Call, Close, Crash, Flush, Open, Operation
-from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, shrink_case
+from tornpage.properties.campaign.engine import (
+    Budget,
+    CanaryTime,
+    Progress,
+    explore,
+    ignored,
+    shrink_case,
+    shrink_found,
+)
 from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
@@ -43,10 +51,13 @@ __all__ = [
     "SHRINK_SECONDS",
     "TRIES",
     "Start",
+    "TargetPart",
     "TargetPlan",
     "TargetResult",
     "TargetTally",
     "run_target_campaign",
+    "run_target_part",
+    "sum_of_parts",
 ]
 
 SHRINK_SECONDS = 60.0
@@ -168,6 +179,55 @@ def run_target_campaign(plan: TargetPlan, *, tracker: DirtyTracker, progress: Pr
     return result
 
 
+TakeRun = Callable[[int, TargetTally, "list[Failure]"], None]
+"""Called with the number of a run that has ended, its tally and its failures."""
+
+
+def _unheeded(number: int, tally: TargetTally, failures: list[Failure]) -> None:
+    """Do nothing with a run."""
+
+
+@zygotes()
+def run_target_part(plan: TargetPlan, *, first: int, tracker: DirtyTracker, each: TakeRun = _unheeded) -> TargetResult:
+    """Carry out the runs of a plan, numbered from `first` on; failures are kept as found, without shrinking."""
+    return explore(_Explorer(plan, tracker, first=first, each=each, shrinks=False))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPart:
+    """Hold the result of one part of a campaign: its tally, its canary, and its failures with their runs."""
+
+    number: int
+    tally: TargetTally
+    canary: str
+    failures: "Sequence[tuple[Failure, int]]"
+
+
+@zygotes()
+def sum_of_parts(
+    plan: TargetPlan, parts: Iterable[TargetPart], *, tracker: DirtyTracker, is_cut: bool = False
+) -> TargetResult:
+    """Return the result of a campaign from its parts, with shrunk failures unless it `is_cut`.
+
+    A part needs a canary if no part has a failure. A failure that does not show again is a fault of the harness.
+    """
+    explorer = _Explorer(plan, tracker)
+    result: TargetResult = CampaignResult(explorer.tally())
+    for part in parts:
+        result.shards += 1
+        result.tally.add(part.tally)
+        for failure, times in part.failures:
+            for _ in range(times):
+                result.meet(_key(failure), failure)
+        if not part.canary:
+            result.without_canary.append(part.number)
+        result.canary = result.canary or part.canary
+    explorer.conclude(result)
+    result.interrupted = result.is_cut = is_cut
+    shrink_found(explorer, result)
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class _RunPlan:
     """Describe one run, which ends after `states` crash states.
@@ -211,17 +271,27 @@ def _carry_out(
 
 
 class _Explorer:
-    """Present runs as parts of a campaign.
+    """Present runs as parts of a campaign, numbered from `first` on.
 
-    The end of a run depends on failures of earlier ones.
+    The end of a run depends on failures of earlier ones. `each` takes every run. Without `shrinks` failures stay as
+    they were found.
     """
 
     launcher: Launcher = "spawn"
     holds_interrupts = False
     canary_time: CanaryTime = "first"
 
-    def __init__(self, plan: TargetPlan, tracker: DirtyTracker) -> None:
+    def __init__(
+        self,
+        plan: TargetPlan,
+        tracker: DirtyTracker,
+        *,
+        first: int = 0,
+        each: TakeRun = _unheeded,
+        shrinks: bool = True,
+    ) -> None:
         self.job = _RunJob(plan, tracker)
+        self._first, self._each, self._shrinks = first, each, shrinks
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
         self._known: frozenset[tuple[int, str]] = frozenset()
@@ -232,7 +302,7 @@ class _Explorer:
         states = self._plan.states
         while states is None or self._tally.states < states:
             left = None if states is None else states - self._tally.states
-            yield _RunPlan(self._tally.histories, left, self._known, self._first_open)
+            yield _RunPlan(self._first + self._tally.histories, left, self._known, self._first_open)
 
     def known(self, part: _RunPlan) -> "_RunState | None":
         """Return None, since no results are kept."""
@@ -253,6 +323,7 @@ class _Explorer:
         for failure in made.failures:
             result.meet(_key(failure), failure)
         self._known, self._first_open = made.known, made.first_open
+        self._each(part.number, made.tally, made.failures)
         return len(self._known) < self._plan.failures_max
 
     def canary(self) -> str:
@@ -285,6 +356,8 @@ class _Explorer:
         A failure that shows in some tries only is kept as it was found. So is a failure of overlapping calls that no
         try shows, because it depends on the moment at which each of them took effect.
         """
+        if not self._shrinks:
+            return failure, False
         small, interrupted = shrink_case(failure, _BUDGET, watch, tracker=self._tracker)
         if small is None and not interrupted:
             is_overlapping = any(isinstance(each, Call) and each.verb == "together" for each in failure.case.operations)

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from tornpage.pipeline.campaign.files import SharedPlace
     from tornpage.pipeline.campaign.peers import PeerShard
     from tornpage.pipeline.campaign.summary import Summary
+    from tornpage.pipeline.campaign.targets import TargetShard
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.shards import Shard
+    from tornpage.properties.explore.foreign.campaign import TargetPlan
 
-__all__ = ["Engine", "campaign_outcome", "campaign_plan_outcome", "peer_campaign_outcome"]
+__all__ = ["Engine", "campaign_outcome", "campaign_plan_outcome", "peer_campaign_outcome", "target_campaign_outcome"]
 
 Engine = Literal["spark", "serial"]
 
@@ -191,21 +193,79 @@ def peer_campaign_outcome(
 def _run_peers(shards: list[PeerShard], out: Path, engine: Engine, master: str) -> str:
     """Run the shards; return the reason of an early stop, or an empty text."""
     from tornpage.pipeline.campaign.peers import peer_campaign, run_peers_serial
-    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
     from tornpage.pipeline.spark.session import spark_session
 
+    def serial(ended: Callable[[int], None]) -> None:
+        run_peers_serial(shards, out, progress=ended)
+
+    def in_spark(ended: Callable[[int], None]) -> None:
+        with spark_session("tornpage campaign", master=master, short=True) as spark:
+            peer_campaign(spark, shards, out, progress=ended)
+
     states = sum(shard.plan.states or 0 for shard in shards)
+    return _run_whole_shards(serial if engine == "serial" else in_spark, len(shards), states)
+
+
+def target_campaign_outcome(
+    plan: TargetPlan, *, shards: int, master: str, engine: Engine, out: str | None, resume: bool
+) -> tuple[Outcome, str]:
+    """Run the shards of a foreign store; return the outcome and its text. `plan.states` are those of a shard.
+
+    Finished shards are kept in `out`.
+    """
+    from tornpage.outcomes.targets import refusing_targets
+    from tornpage.pipeline.campaign import targets as campaigns
+    from tornpage.pipeline.rows.outputs import OutputTaken
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_packages
+    from tornpage.properties.contract import HarnessError
+    from tornpage.render.explorations import target_command, target_outcome
+
+    assert plan.states is not None
+    planned = campaigns.target_shards(plan, shards=shards, states_per_shard=plan.states)
+    command = target_command(plan, shards=shards)
+    say(command)
+    started = perf_counter()
+    with _directory(out) as directory, refusing_targets():
+        try:
+            require_packages("pyarrow")
+            campaigns.prepare_target_output(directory, planned, resume=resume)
+            stopped = _run_targets(planned, directory, engine, master)
+            seconds = perf_counter() - started
+            result, lost = campaigns.explored_in(directory, planned, is_cut=bool(stopped))
+        except (OutputTaken, SparkUnavailable) as error:
+            refuse(str(error))
+        except OSError as error:
+            refuse(f"cannot write {error.filename or directory}: {error.strerror}; name another --out directory")
+    if lost and not result.tally.states:
+        return at_fault("campaign", HarnessError(lost[0]), seed=plan.seed)
+    result.seconds, result.interrupted = seconds, result.interrupted and stopped in ("", "interrupted")
+    result.faults += [*lost, *([stopped] if stopped not in ("", "interrupted") else [])]
+    return target_outcome(result, plan, command=command, out=out, verb="campaign")
+
+
+def _run_targets(shards: list[TargetShard], out: Path, engine: Engine, master: str) -> str:
+    """Run the shards; return the reason of an early stop, or an empty text."""
+    from tornpage.pipeline.campaign.targets import run_targets_serial, target_campaign
+    from tornpage.pipeline.spark.session import spark_session
+
+    def serial(ended: Callable[[int], None]) -> None:
+        run_targets_serial(shards, out, progress=ended)
+
+    def in_spark(ended: Callable[[int], None]) -> None:
+        with spark_session("tornpage campaign", master=master, short=True) as spark:
+            target_campaign(spark, shards, out, progress=ended)
+
+    states = sum(shard.plan.states or 0 for shard in shards)
+    return _run_whole_shards(serial if engine == "serial" else in_spark, len(shards), states)
+
+
+def _run_whole_shards(run: Callable[[Callable[[int], None]], None], shards: int, states: int) -> str:
+    """Run shards, showing progress; return the reason of an early stop, or an empty text."""
+    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
+
     try:
         with counted_progress("campaign", total=states, unit="states") as show:
-
-            def ended(done: int) -> None:
-                show(states * done / len(shards), f"{done} of {len(shards)} shards")
-
-            if engine == "serial":
-                run_peers_serial(shards, out, progress=ended)
-            else:
-                with spark_session("tornpage campaign", master=master, short=True) as spark:
-                    peer_campaign(spark, shards, out, progress=ended)
+            run(lambda done: show(states * done / shards, f"{done} of {shards} shards"))
     except spark_failures() as error:
         return reason_of(error)
     except KeyboardInterrupt:
