@@ -14,14 +14,17 @@ from typing import Any
 from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, usual_columns
 from tornpage.pipeline.tables.described import struct_of
+from tornpage.properties.decode.record import drops_joined_pairs
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 
 SPLIT_BYTES = 256 * 1024 * 1024
 """Files are read in parts of this size, so that several tasks can share one."""
 
-_OPTIONS = ("columns", "filebytes", "maxbytespertrigger", "path", "paths", "slots", "splitbytes", "table")
-_SHOWN = ("columns", "fileBytes", "maxBytesPerTrigger", "path", "slots", "splitBytes", "table")
+_OPTIONS = (
+    "columns", "filebytes", "maxbytespertrigger", "path", "paths", "rocketmqversion", "slots", "splitbytes", "table"
+)  # fmt: skip
+_SHOWN = ("columns", "fileBytes", "maxBytesPerTrigger", "path", "rocketmqVersion", "slots", "splitBytes", "table")
 _TRIGGER_BYTES = 1 << 30
 _DIGITS_MAX = 15
 """The digits of the largest size: a PiB is 10^15 bytes."""
@@ -36,7 +39,8 @@ class Ask:
     """Checked options.
 
     `file_bytes` is the configured size of a log file, `slots` the number of hash slots of an index file. `split_bytes`
-    is 0 if files are not split. `conditions` leave out rows, for a reader that has them from Spark.
+    is 0 if files are not split. `conditions` leave out rows, for a reader that has them from Spark. `drops_joined` is
+    as in `parse_properties`.
     """
 
     format: str
@@ -48,6 +52,7 @@ class Ask:
     split_bytes: int = SPLIT_BYTES
     trigger_bytes: int = _TRIGGER_BYTES
     conditions: Conditions | None = None
+    drops_joined: bool = False
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, str]) -> Ask:
@@ -73,6 +78,7 @@ class Ask:
             slots=_number(name, "slots", given, None, least=1),
             split_bytes=_number(name, "splitBytes", given, SPLIT_BYTES, least=0) or 0,
             trigger_bytes=_number(name, "maxBytesPerTrigger", given, _TRIGGER_BYTES, least=1) or 1,
+            drops_joined=_drops_joined(name, given.get("rocketmqversion")),
         )
 
     @property
@@ -120,6 +126,13 @@ def _columns(name: str, table: str, wanted: str | None) -> tuple[str, ...]:
     if not names:
         raise ReaderError(f"{name}: the option columns names no column; leave it out, or name some, or *")
     return names
+
+
+def _drops_joined(name: str, version: str | None) -> bool:
+    try:
+        return version is not None and drops_joined_pairs(version)
+    except ValueError as error:
+        raise ReaderError(f"{name}: rocketmqVersion {version[:40]!r} names no release; {error}") from error
 
 
 def _number(name: str, option: str, given: Mapping[str, str], usual: int | None, *, least: int) -> int | None:

@@ -67,10 +67,19 @@ def _no_texts(batch: LogBatch) -> Texts:
 class Columns:
     """Makes Arrow batches of one file."""
 
-    def __init__(self, store: str, label: str, names: tuple[str, ...], conditions: Conditions | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        label: str,
+        names: tuple[str, ...],
+        conditions: Conditions | None = None,
+        *,
+        drops_joined: bool = False,
+    ) -> None:
         self._fixed = {"store": store, "file": label}
         self._names = names
         self._conditions = conditions
+        self._drops_joined = drops_joined
         self._schema = arrow_schema(_TABLE, names)
         self.texts = {text for name in names for text in _TEXTS.get(name, ())}
         self.with_properties = not _FROM_PROPERTIES.isdisjoint(names)
@@ -96,7 +105,7 @@ class Columns:
     def _all_of(self, batch: LogBatch) -> pa.RecordBatch:
         split = None
         if not _OF_PROPERTIES.isdisjoint(self._names):
-            split = split_properties(*batch.texts["properties"])
+            split = split_properties(*batch.texts["properties"], drops_joined=self._drops_joined)
         arrays = [
             self._column(name, batch) if split is None or name not in _OF_PROPERTIES else _of(split, name, batch)
             for name in self._names
@@ -122,7 +131,14 @@ class Columns:
             ends, data = batch.texts[name]
             buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
             return pa.Array.from_buffers(kind, len(batch), buffers)
+        if name in _OF_PROPERTIES:
+            return pa.array(_MADE_OF_PROPERTIES[name](self._properties_of(batch), batch), kind)
         return pa.array(_MADE[name](batch), kind)
+
+    def _properties_of(self, batch: LogBatch) -> Iterator[dict[str, str]]:
+        """Yield the properties of each record of a rare batch."""
+        for stored in _strings(*batch.texts["properties"]):
+            yield parse_properties(stored, drops_joined=self._drops_joined)
 
 
 def _of(split: SplitProperties, name: str, batch: LogBatch) -> pa.Array:
@@ -149,18 +165,17 @@ def _hosts(name: str) -> Callable[[LogBatch], list[str]]:
     return lambda batch: [_host(stored) for stored in _strings(*batch.texts[name])]
 
 
-def _tags(batch: LogBatch) -> list[str | None]:
-    return [parse_properties(stored).get("TAGS") for stored in _strings(*batch.texts["properties"])]
+def _tags(properties: Iterator[dict[str, str]], _: LogBatch) -> list[str | None]:
+    return [each.get("TAGS") for each in properties]
 
 
-def _properties(batch: LogBatch) -> list[list[tuple[str, str]]]:
-    return [list(parse_properties(stored).items()) for stored in _strings(*batch.texts["properties"])]
+def _pairs(properties: Iterator[dict[str, str]], _: LogBatch) -> list[list[tuple[str, str]]]:
+    return [list(each.items()) for each in properties]
 
 
-def _keys(batch: LogBatch) -> list[list[str]]:
-    stored = _strings(*batch.texts["properties"])
+def _keys(properties: Iterator[dict[str, str]], batch: LogBatch) -> list[list[str]]:
     flags = batch[Column.SYS_FLAG].tolist()
-    return [keys_of_properties(parse_properties(each), flag) for each, flag in zip(stored, flags, strict=True)]
+    return [keys_of_properties(each, flag) for each, flag in zip(properties, flags, strict=True)]
 
 
 def _message_ids(batch: LogBatch) -> list[str]:
@@ -170,10 +185,12 @@ def _message_ids(batch: LogBatch) -> list[str]:
 
 
 _MADE: dict[str, Callable[[LogBatch], list[object]]] = {
-    "tags": _tags,  # type: ignore[dict-item]
-    "keys": _keys,  # type: ignore[dict-item]
-    "properties": _properties,  # type: ignore[dict-item]
     "born_host": _hosts("born_host"),  # type: ignore[dict-item]
     "store_host": _hosts("store_host"),  # type: ignore[dict-item]
     "message_id": _message_ids,  # type: ignore[dict-item]
+}
+_MADE_OF_PROPERTIES: dict[str, Callable[[Iterator[dict[str, str]], LogBatch], list[object]]] = {
+    "tags": _tags,  # type: ignore[dict-item]
+    "keys": _keys,  # type: ignore[dict-item]
+    "properties": _pairs,  # type: ignore[dict-item]
 }

@@ -29,18 +29,20 @@ def read_log(
     columns: tuple[str, ...],
     conditions: Conditions | None = None,
     *,
+    drops_joined: bool = False,
     look_back_bytes: int = LOOK_BACK_BYTES,
 ) -> Read:
     """Yield the batches and problems of a part; without columns, problems only.
 
     Rows that do not fit the conditions are left out. All records are checked, since each tells where the next begins.
-    No content of the file raises an error.
+    `drops_joined` is as in
+    `parse_properties`. No content of the file raises an error.
     """
     from tornpage.pipeline.readers.log_columns import Columns
     from tornpage.properties.decode.arrays import walk_arrays
     from tornpage.properties.decode.arrays.walker import PIECE_BYTES
 
-    wanted = Columns(part.store, part.label, columns, conditions)
+    wanted = Columns(part.store, part.label, columns, conditions, drops_joined=drops_joined)
     try:
         with FileSource(part.path, size_bytes_max=part.file_bytes, piece_bytes=PIECE_BYTES) as source:
             start: int | None = part.start
@@ -58,6 +60,7 @@ def read_log(
                 stop=part.stop,
                 texts=wanted.texts,
                 with_properties=wanted.with_properties,
+                drops_joined=drops_joined,
                 base_offset=part.base_offset,
                 file_bytes=part.file_bytes,
             )

@@ -46,7 +46,7 @@ def _read(part: Part, ask: Ask) -> Read:
     columns = () if ask.wants_problems else ask.columns
     match part:
         case LogPart():
-            return read_log(part, columns, ask.conditions)
+            return read_log(part, columns, ask.conditions, drops_joined=ask.drops_joined)
         case QueuePart():
             return read_queue(part, columns, ask.conditions)
         case IndexPart():

@@ -65,10 +65,11 @@ class SplitProperties:
         return places
 
 
-def split_properties(ends: _Places, data: NDArray[np.uint8]) -> SplitProperties | None:
+def split_properties(ends: _Places, data: NDArray[np.uint8], *, drops_joined: bool = False) -> SplitProperties | None:
     """Return the pairs of strings; None if the batch is one of the rare ones.
 
-    `ends` has 0, then the end of each string in `data`.
+    `ends` has 0, then the end of each string in `data`. With `drops_joined` (as in `parse_properties`) batches with
+    more separators of names than pairs are rare ones too.
     """
     if len(data) and data.max() >= _NOT_ASCII:
         return None
@@ -79,6 +80,8 @@ def split_properties(ends: _Places, data: NDArray[np.uint8]) -> SplitProperties 
     name_ends = np.append(np.flatnonzero(data == _NAME_END), len(data) + 1)
     middle = name_ends[np.searchsorted(name_ends, starts)]
     is_pair = (middle > starts) & (middle + 1 < stops)
+    if drops_joined and len(name_ends) - 1 != np.count_nonzero(is_pair):
+        return None
     starts, stops, middle = starts[is_pair], stops[is_pair], middle[is_pair]
     bounds = np.empty(_PIECES * len(starts) + 1, np.int32)
     for piece, places in enumerate((starts, middle, middle + 1, stops)):

@@ -7,9 +7,10 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+from tornpage.properties.decode.record import drops_joined_pairs
 from tornpage.properties.decode.store import StoreView, look
 
-__all__ = ["InspectError", "open_view", "shown", "store_directory"]
+__all__ = ["InspectError", "drops_joined_by", "open_view", "shown", "store_directory"]
 
 _STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 
@@ -35,6 +36,17 @@ def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) ->
     if file_bytes is not None:
         _refuse_impossible_size(view, file_bytes)
     return view
+
+
+def drops_joined_by(version: str | None) -> bool:
+    """Return whether a release drops pairs with two separators; None is the reference release.
+
+    Raises InspectError if the version is invalid.
+    """
+    try:
+        return version is not None and drops_joined_pairs(version)
+    except ValueError as error:
+        raise InspectError(f"{version!r} names no release; {error}") from error
 
 
 def _refuse_impossible_size(view: StoreView, file_bytes: int) -> None:

@@ -96,13 +96,13 @@ class Export:
             self.told.topics[item.topic_text] = self.told.topics.get(item.topic_text, 0) + 1
             if not self._query.accepts(item) or item.offset < (self._query.offset or 0):
                 continue
-            if parse_properties(item.properties).get(_LOST) == "true" and not self._with_fillers:
+            if self._query.properties_of(item).get(_LOST) == "true" and not self._with_fillers:
                 self.told.fillers += 1
                 continue
             if not self._query.has_room(self.told.rows):
                 return
             self.told.rows += 1
-            yield message_row(located, is_raw=self._is_raw)
+            yield message_row(located, is_raw=self._is_raw, drops_joined=self._query.drops_joined)
 
     def _items(self, progress: Progress) -> Iterator[LocatedItem]:
         if self._view is not None:
@@ -132,16 +132,16 @@ class Export:
             self.told.errors.append(f"{file.label}: {error.strerror}")
 
 
-def message_row(located: LocatedItem, *, is_raw: bool = False) -> Row:
-    """Return the row of a record."""
-    record, columns = located.item, row_of(located)
+def message_row(located: LocatedItem, *, is_raw: bool = False, drops_joined: bool = False) -> Row:
+    """Return the row of a record; `drops_joined` is as in `parse_properties`."""
+    record, columns = located.item, row_of(located, drops_joined=drops_joined)
     assert isinstance(record, Record)
     assert columns is not None
     columns |= {
         "flag": record.flag,
         "reconsumeTimes": record.reconsume_times,
         "preparedTransactionOffset": record.prepared_transaction_offset,
-        "properties": parse_properties(record.properties),
+        "properties": parse_properties(record.properties, drops_joined=drops_joined),
         **body_columns(_body(record, is_raw=is_raw)),
     }
     return {name: columns[name] for name in COLUMNS}

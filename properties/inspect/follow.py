@@ -177,7 +177,11 @@ class LogFollower:
         if self._query.has_filter and not (isinstance(item, Record) and self._query.accepts(item)):
             return
         with RecordReader(self._view) as reader:
-            row = shown_row(LocatedItem(file.label, item), reader if self._query.hex else None)
+            row = shown_row(
+                LocatedItem(file.label, item),
+                reader if self._query.hex else None,
+                drops_joined=self._query.drops_joined,
+            )
         rows += [] if row is None else [row]
 
 

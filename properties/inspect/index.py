@@ -169,7 +169,7 @@ def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: 
         "accepted": isinstance(record, Record) and query.accepts(record),
     }
     if isinstance(record, Record):
-        hashes = {key: index_hash(record.topic_text, key) for key in keys_of(record)}
+        hashes = {key: index_hash(record.topic_text, key) for key in keys_of(record, drops_joined=query.drops_joined)}
         row |= {
             "topic": record.topic_text,
             "keys": [key for key, hashed in hashes.items() if hashed == entry.key_hash],

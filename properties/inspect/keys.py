@@ -161,7 +161,7 @@ def _rows(view: StoreView, query: Query, found: dict[int, LocatedItem], reader: 
         if not query.has_room(len(rows)):
             break
         if isinstance(item, Record) and item.end_offset > (query.offset or 0):
-            row = shown_row(found[offset], reader if query.hex else None)
+            row = shown_row(found[offset], reader if query.hex else None, drops_joined=query.drops_joined)
             rows += [] if row is None else [row]
     return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 from tornpage.properties.decode.fields import record_fields
 from tornpage.properties.decode.findings import verdict_of
@@ -55,11 +56,16 @@ def log_document(
     whole: bool = True,
     accepts: Callable[[Record], bool] | None = None,
     with_hex: bool = False,
+    drops_joined: bool = False,
     progress: Progress = without_progress,
 ) -> Document:
-    """Do the work of `inspect_store` for a view; with `accepts`, rows are those records only."""
+    """Do the work of `inspect_store` for a view; with `accepts`, rows are those records only.
+
+    `drops_joined` is as in `parse_properties`.
+    """
     judge = LogJudge(view)
-    rows, left_out, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
+    shown = partial(shown_row, drops_joined=drops_joined)
+    rows, left_out, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, shown, progress)
     findings = judge.finish(is_complete=is_complete)
     verdict = verdict_of(findings)
     return {
@@ -71,12 +77,13 @@ def log_document(
     }
 
 
-def shown_row(located: LocatedItem, reader: RecordReader | None) -> Row | None:
+def shown_row(located: LocatedItem, reader: RecordReader | None, *, drops_joined: bool = False) -> Row | None:
     """Return the row of an item.
 
-    With a reader the row has the bytes too, also those in place of a record.
+    With a reader the row has the bytes too, also those in place of a record. `drops_joined` is as in
+    `parse_properties`.
     """
-    row = row_of(located, with_hex=reader is not None)
+    row = row_of(located, with_hex=reader is not None, drops_joined=drops_joined)
     if row is not None and reader is not None and isinstance(located.item, Bad | Blank):
         raw = reader.raw(located.item.offset, 8 if isinstance(located.item, Blank) else RECORD_BYTES_MIN)
         row |= hex_of(record_fields(raw), located.item.offset)
@@ -91,6 +98,7 @@ def _collect(
     whole: bool,
     accepts: Callable[[Record], bool] | None,
     with_hex: bool,
+    shown: Callable[[LocatedItem, RecordReader | None], Row | None],
     progress: Progress,
 ) -> tuple[list[Row], int, bool]:
     """Feed the judge; return the rows, and how many more there are.
@@ -110,7 +118,7 @@ def _collect(
                 pass
             elif limit is not None and len(rows) >= limit:
                 left_out += 1
-            elif (row := shown_row(located, reader)) is not None:
+            elif (row := shown(located, reader)) is not None:
                 rows.append(row)
             if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
                 return rows, left_out, False  # without reading the next item, which may be a file of zeros

@@ -41,6 +41,7 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
         whole=query.offset is None,
         accepts=accepts if query.has_filter else None,
         with_hex=query.hex,
+        drops_joined=query.drops_joined,
         progress=progress,
     )
     if query.offset is not None and not document["rows"] and query.limit != 0:
@@ -75,7 +76,7 @@ def by_id(view: StoreView, query: Query) -> Document:
             return part_document({"records": 0}, [], [nothing_found(message, offset, remedy)])
         file = reader.file_of(offset)
         assert file is not None
-        row = shown_row(LocatedItem(file.label, item), reader if query.hex else None)
+        row = shown_row(LocatedItem(file.label, item), reader if query.hex else None, drops_joined=query.drops_joined)
     findings: list[Finding] = []
     if message_id(item) != query.message_id.strip().upper():
         host, port = item.store_host
@@ -106,7 +107,10 @@ def by_time(view: StoreView, query: Query, progress: Progress = without_progress
                 continue
             records += 1
             bytes_read += item.size_bytes
-            if query.accepts(item) and (row := shown_row(located, reader if query.hex else None)) is not None:
+            if not query.accepts(item):
+                continue
+            row = shown_row(located, reader if query.hex else None, drops_joined=query.drops_joined)
+            if row is not None:
                 rows.append(row)
     findings += [unread(file, error) for file, error in errors]
     if not rows and query.limit != 0:

@@ -32,6 +32,7 @@ class Query:
 
     `limit` bounds the rows (None: all). `offset` is physical, `queue_offset` counts units of a queue. `times` are the
     first and the last ms. `scan` bypasses the index. `slots` and `file_bytes` are settings that a store does not state.
+    `drops_joined` is as in `parse_properties`, for stores of RocketMQ up to 4.9.0.
     """
 
     limit: int | None = 100
@@ -47,6 +48,7 @@ class Query:
     scan: bool = False
     slots: int | None = None
     file_bytes: int | None = None
+    drops_joined: bool = False
 
     def __post_init__(self) -> None:
         for name, number, least in (
@@ -77,23 +79,29 @@ class Query:
             return False
         if self.times is not None and not self.times[0] <= record.store_timestamp <= self.times[1]:
             return False
-        if self.tag is not None and parse_properties(record.properties).get("TAGS", "") != self.tag:
+        if self.tag is not None and self.properties_of(record).get("TAGS", "") != self.tag:
             return False
-        return self.key is None or self.key in keys_of(record)
+        return self.key is None or self.key in keys_of(record, drops_joined=self.drops_joined)
+
+    def properties_of(self, record: Record) -> dict[str, str]:
+        """Return the properties of a record by the rule of the release that wrote the store."""
+        return parse_properties(record.properties, drops_joined=self.drops_joined)
 
     def has_room(self, rows: int) -> bool:
         """Whether one more row may be shown."""
         return self.limit is None or rows < self.limit
 
 
-def keys_of(record: Record) -> list[str]:
+def keys_of(record: Record, *, drops_joined: bool = False) -> list[str]:
     """Return the keys by which a record is indexed, in order.
 
-    A rolled back transaction has none. Source: RocketMQ's `IndexService.buildIndex`.
+    `drops_joined` is as in `parse_properties`. A rolled back transaction has none.
+
+    Source: RocketMQ's `IndexService.buildIndex`.
     """
     if record.sys_flag & _ROLLED_BACK == _ROLLED_BACK:
         return []
-    properties = parse_properties(record.properties)
+    properties = parse_properties(record.properties, drops_joined=drops_joined)
     unique = properties.get("UNIQ_KEY")
     keys = [] if unique is None else [unique]
     return keys + [token for token in properties.get("KEYS", "").split(" ") if token]

@@ -97,7 +97,9 @@ def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Doc
             if isinstance(item, EmptyUnits):
                 rows += [] if query.has_filter else [_empty_row(file, item)]
                 continue
-            pointing = judge_unit(item, topic, queue_id, records, units, log_min=log_min)
+            pointing = judge_unit(
+                item, topic, queue_id, records, units, log_min=log_min, properties_of=query.properties_of
+            )
             if query.has_filter and not (pointing.record is not None and _accepted(query, pointing.record)):
                 continue
             rows.append(_unit_row(file, item, pointing, query))
@@ -248,7 +250,7 @@ def _unit_row(file: QueueFile, unit: QueueUnit, pointing: Pointing, query: Query
         **wide(queueOffset=unit.queue_offset, phy=unit.physical_offset),
         "size": unit.size_bytes,
         **wide(tagsCode=unit.tags_code),
-        **pointed_columns(pointing),
+        **pointed_columns(pointing, query.properties_of),
     }
     if not query.hex:
         return row
@@ -265,7 +267,7 @@ def _empty_row(file: QueueFile, item: EmptyUnits) -> Row:
 
 def _accepted(query: Query, record: Record) -> bool:
     """Whether the content of a record matches; the queue is selected by name."""
-    return Query(key=query.key, tag=query.tag, times=query.times).accepts(record)
+    return Query(key=query.key, tag=query.tag, times=query.times, drops_joined=query.drops_joined).accepts(record)
 
 
 def _none_to(number: int | None) -> int:

@@ -20,18 +20,18 @@ __all__ = ["Row", "hex_of", "row_of", "wide"]
 Row = dict[str, Any]
 
 
-def row_of(located: LocatedItem, *, with_hex: bool = False) -> Row | None:
+def row_of(located: LocatedItem, *, with_hex: bool = False, drops_joined: bool = False) -> Row | None:
     """Return the row of one item; None for zeros, which are not shown.
 
     Columns of every row: kind (record, blank, bad, unreadable), phy, phyText, file. recordSha256 is the hash of all
-    bytes of a record.
+    bytes of a record. `drops_joined` is as in `parse_properties`.
     """
     item = located.item
     if isinstance(item, Zeros):
         return None
     row: Row = {"phy": item.offset, "phyText": str(item.offset), "file": located.file}
     if isinstance(item, Record):
-        row |= _record_columns(item)
+        row |= _record_columns(item, parse_properties(item.properties, drops_joined=drops_joined))
         return row | hex_of(record_fields(item.raw), item.offset) if with_hex else row
     if isinstance(item, Bad):
         return row | {"kind": "bad", "reason": item.reason, "field": item.field}
@@ -56,8 +56,7 @@ def wide(**numbers: int | None) -> Row:
     return columns
 
 
-def _record_columns(record: Record) -> Row:
-    properties = parse_properties(record.properties)
+def _record_columns(record: Record, properties: dict[str, str]) -> Row:
     return {
         "kind": "record",
         "size": record.size_bytes,

@@ -5,13 +5,14 @@ Source: docs/findings.md names the codes (RocketMQ's `ConsumeQueue`, `CommitLogD
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tornpage.properties.decode.consumequeue import ExtReader, ExtUnit, QueueFile, QueueUnit, java_hash
 from tornpage.properties.decode.findings import Code, Finding
 from tornpage.properties.decode.lookup import RecordReader
 from tornpage.properties.decode.numbers import queue_offsets
-from tornpage.properties.decode.record import Record, message_id, parse_properties
+from tornpage.properties.decode.record import Record, message_id
 from tornpage.properties.decode.store import StoreView
 from tornpage.properties.inspect.place import derived_severity
 from tornpage.properties.inspect.rows import Row, wide
@@ -32,6 +33,10 @@ _WORDS: dict[Code, str] = {
     "CQ_WRONG_SIZE": "the unit states another size than its record has",
     "CQ_WRONG_TAGS_CODE": "the unit's tags code is not that of its record",
 }
+
+
+PropertiesOf = Callable[[Record], dict[str, str]]
+"""Return the properties of a record by the rule of a release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,14 @@ class Pointing:
 
 
 def judge_unit(
-    unit: QueueUnit, topic: str, queue_id: int, records: RecordReader, extension: ExtReader, *, log_min: int
+    unit: QueueUnit,
+    topic: str,
+    queue_id: int,
+    records: RecordReader,
+    extension: ExtReader,
+    *,
+    log_min: int,
+    properties_of: PropertiesOf,
 ) -> Pointing:
     """Compare a unit of the queue (topic, queue_id) with the record that it points to."""
     if unit.is_prefill:
@@ -76,7 +88,8 @@ def judge_unit(
     record = records.at(unit.physical_offset) if unit.is_possible else None
     if not isinstance(record, Record):
         return Pointing("wrong", ("CQ_POINTS_NOWHERE", *wrong), None, found)
-    numbers = _numbers_in(record, topic, queue_id)
+    properties = properties_of(record)
+    numbers = _numbers_in(record, properties, topic, queue_id)
     if record.size_bytes != unit.size_bytes:
         wrong.append("CQ_WRONG_SIZE")
     if not numbers:
@@ -84,14 +97,13 @@ def judge_unit(
     elif unit.queue_offset not in numbers:
         wrong.append("CQ_WRONG_OFFSET")
     code = found.tags_code if found is not None else None if unit.has_address else unit.tags_code
-    properties = parse_properties(record.properties)
     is_due_time = record.topic_text == _DELAYED and "DELAY" in properties  # the levels are settings, not stored
     if code is not None and not is_due_time and code != java_hash(properties.get("TAGS", "")):
         wrong.append("CQ_WRONG_TAGS_CODE")
     return Pointing("wrong" if wrong else "ok", tuple(wrong), record, found)
 
 
-def pointed_columns(pointing: Pointing) -> Row:
+def pointed_columns(pointing: Pointing, properties_of: PropertiesOf) -> Row:
     """Return the columns for the target of a unit."""
     columns: Row = {"state": pointing.state, "wrong": list(pointing.wrong)}
     unit, record = pointing.extension, pointing.record
@@ -104,7 +116,7 @@ def pointed_columns(pointing: Pointing) -> Row:
             "size": len(unit.raw),
         }
     if record is not None:
-        properties = parse_properties(record.properties)
+        properties = properties_of(record)
         columns |= {
             "topic": record.topic_text,
             "queueId": record.queue_id,
@@ -118,12 +130,11 @@ def pointed_columns(pointing: Pointing) -> Row:
     return columns
 
 
-def _numbers_in(record: Record, topic: str, queue_id: int) -> set[int]:
+def _numbers_in(record: Record, properties: dict[str, str], topic: str, queue_id: int) -> set[int]:
     """Return the queue offsets of a record in a queue, including those of multi dispatch."""
     numbers: set[int] = set()
     if (record.topic_text, record.queue_id) == (topic, queue_id):
         numbers.add(record.queue_offset)
-    properties = parse_properties(record.properties)
     names = properties.get("INNER_MULTI_DISPATCH", "").split(",")
     offsets = queue_offsets(properties.get("INNER_MULTI_QUEUE_OFFSET", ""))
     for name, offset in zip(names, offsets, strict=False):

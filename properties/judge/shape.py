@@ -24,7 +24,7 @@ from tornpage.model.state import DELAYS_MS, Layout
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.findings import Finding
 from tornpage.properties.decode.index_files import opened_index, unsettled
-from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.opening import InspectError, drops_joined_by
 from tornpage.properties.decode.record import Blank, Record, decode_record, drops_joined_pairs, parse_properties
 from tornpage.properties.decode.store import Floor, read_floor
 from tornpage.properties.decode.units import decode_units
@@ -100,11 +100,7 @@ class SettingsOverride:
 
         Raises InspectError if the version is invalid.
         """
-        try:
-            if version is not None:
-                drops_joined_pairs(version)
-        except ValueError as error:
-            raise InspectError(f"{version!r} names no release; {error}") from error
+        drops_joined_by(version)
         return replace(self, rocketmq_version=version)
 
 

@@ -46,6 +46,7 @@ _TOPICS_SHOWN = 10
 @click.option(
     "--file-bytes", type=click.IntRange(1, 2**40 - 1), default=None, help="Size of a log file, if it cannot be seen."
 )
+@options.release_option
 @options.redact_option
 def command(
     store: str,
@@ -59,6 +60,7 @@ def command(
     with_fillers: bool,
     is_raw: bool,
     times: str | None,
+    rocketmq_version: str | None,
     **asked: Any,
 ) -> None:
     """Write the messages of STORE, with bodies and properties.
@@ -75,6 +77,7 @@ def command(
 
     Columns and how to send messages again: docs/export.md.
     """
+    from tornpage.properties.decode.opening import drops_joined_by
     from tornpage.properties.inspect import InspectError, Query
     from tornpage.properties.inspect.export import Export
     from tornpage.properties.inspect.query import parse_times
@@ -84,7 +87,12 @@ def command(
     target = None if out is None else new_file(out, option="--out", overwrite=overwrite)
     show = showing(redact=redact)
     try:
-        query = Query(limit=limit, times=None if times is None else parse_times(times), **asked)
+        query = Query(
+            limit=limit,
+            times=None if times is None else parse_times(times),
+            drops_joined=drops_joined_by(rocketmq_version),
+            **asked,
+        )
         export = Export(
             store, query, until=until, with_quarantine=with_quarantine, with_fillers=with_fillers, is_raw=is_raw
         )

@@ -61,6 +61,7 @@ class _View(click.Choice[str]):
     default=None,
     help="Size of a log file, if unclear.",
 )
+@options.release_option
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --html if it exists.")
 @options.redact_option
@@ -142,6 +143,7 @@ def inspect_outcome(
 
 def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) -> "Query":
     """Return the query for the options. Raises InspectError if they contradict each other."""
+    from tornpage.properties.decode.opening import drops_joined_by
     from tornpage.properties.inspect import InspectError, Query
     from tornpage.properties.inspect.query import parse_times, read_settings
 
@@ -168,6 +170,7 @@ def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) 
         scan=asked["scan"],
         slots=asked["slots"] or settings.get("maxHashSlotNum"),
         file_bytes=asked["file_bytes"] or settings.get("mappedFileSizeCommitLog"),
+        drops_joined=drops_joined_by(asked["rocketmq_version"]),
     )
 
 

@@ -37,7 +37,7 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
         refuse("--html shows the whole store; give it without filters, places and --hex")
     with bytes_progress("inspecting") as read:
         log = show.document(inspect_view(store, "log", None, replace(query, limit=0), progress=read))
-    seen = _seen(store, query.file_bytes, query.slots, show)
+    seen = _seen(store, query.file_bytes, query.slots, show, drops_joined=query.drops_joined)
     documents = [log, *seen.values()]
     told = {json.dumps(finding, sort_keys=True): finding for each in documents for finding in each["findings"]}
     findings = list(told.values())
@@ -45,6 +45,7 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
     verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
     given = [("--file-bytes", query.file_bytes), ("--slots", query.slots)]
     options = " ".join(f"{name} {value}" for name, value in given if value is not None)
+    options += " --rocketmq-version 4.9.0" if query.drops_joined else ""
     command = f"inspect {shlex.quote(show.store(store))} {options}".rstrip() + _to_page(path, show)
     write_store_page(
         path, store, show, command=command, verdict=verdict, figures=log["figures"], findings=findings,
@@ -129,10 +130,12 @@ def _to_page(path: str, show: Showing) -> str:
     return f"{show.option} --html {shlex.quote(Path(path).name if show.option else path)}"
 
 
-def _seen(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> dict[str, Row]:
+def _seen(
+    store: str, file_bytes: int | None, slots: int | None, show: Showing, *, drops_joined: bool = False
+) -> dict[str, Row]:
     from tornpage.properties.inspect import Query, inspect_view
 
-    query = Query(limit=_ROWS_MAX, file_bytes=file_bytes, slots=slots)
+    query = Query(limit=_ROWS_MAX, file_bytes=file_bytes, slots=slots, drops_joined=drops_joined)
     return {view: show.document(inspect_view(store, view, None, query)) for view in _VIEWS}
 
 

@@ -7,25 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.support.impl.stores import caught_up, open_store
+from tests.support.impl.old_batches import written
 from tornpage.cli.main import cli
-from tornpage.impl.config.message_store_config import MessageStoreConfig
-from tornpage.impl.message.message import Message
-
-JOINED = "UNIQ_KEY\x01u{0}\x02KEYS\x01b{0}WAIT\x01true"
-"""What 4.9.0 writes for a member with a key in a batch with WAIT = true."""
-
-
-def written(directory: Path, version: str) -> str:
-    config = MessageStoreConfig(
-        mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=4000, max_hash_slot_num=8, max_index_num=40,
-        rocketmq_version=version, record_checksum="body",
-    )  # fmt: skip
-    with open_store(directory, config=config) as store:
-        for number in range(3):
-            assert store.put(Message("Topic", b"body", 0, JOINED.format(number))).stored
-        caught_up(store)
-    return str(directory)
 
 
 def audited(store: str, *options: str) -> tuple[str, list[str], int]:
