@@ -30,19 +30,22 @@ def read_log(
     conditions: Conditions | None = None,
     *,
     drops_joined: bool = False,
+    in_sums: bool = False,
     look_back_bytes: int = LOOK_BACK_BYTES,
 ) -> Read:
     """Yield the batches and problems of a part; without columns, problems only.
 
-    Rows that do not fit the conditions are left out. All records are checked, since each tells where the next begins.
-    `drops_joined` is as in
-    `parse_properties`. No content of the file raises an error.
+    Rows that do not fit the conditions are left out. With `in_sums` the batch has the columns of the table of sums.
+    `drops_joined` is as in `parse_properties`. All records are checked, since each tells where the next begins. No
+    content of the file raises an error.
     """
     from tornpage.pipeline.readers.log_columns import Columns
+    from tornpage.pipeline.readers.topic_sums import TopicSums
     from tornpage.properties.decode.arrays import walk_arrays
     from tornpage.properties.decode.arrays.walker import PIECE_BYTES
 
-    wanted = Columns(part.store, part.label, columns, conditions, drops_joined=drops_joined)
+    sums = TopicSums(part.store, part.label, columns) if in_sums else None
+    wanted = Columns(part.store, part.label, () if in_sums else columns, conditions, drops_joined=drops_joined)
     try:
         with FileSource(part.path, size_bytes_max=part.file_bytes, piece_bytes=PIECE_BYTES) as source:
             start: int | None = part.start
@@ -66,12 +69,16 @@ def read_log(
             )
             for batch in walk:
                 end = batch.end
-                if columns and len(batch) and (rows := wanted.of(batch)).num_rows:
+                if sums is not None:
+                    sums.add(batch)
+                elif columns and len(batch) and (rows := wanted.of(batch)).num_rows:
                     yield rows
                 for problem in _problems(part, batch):
                     if moving is not None:
                         yield moving
                     moving = problem
+            if sums is not None:
+                yield from sums.batches()
             changed = source.has_changed() and not part.is_exact
             if moving is not None:
                 is_tail = (moving.position or 0) + (moving.size or 0) >= source.end
@@ -84,6 +91,8 @@ def read_log(
                     wrong = _wrong_seam(part, end - part.base_offset, following)
                     yield _as_tail(wrong) if part.is_live or changed else wrong
     except OSError as error:
+        if sums is not None:
+            yield from sums.batches()
         yield from_error(part.store, part.label, error)
 
 

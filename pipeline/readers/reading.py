@@ -11,7 +11,7 @@ from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, 
 from tornpage.pipeline.readers.problems import Problem
 from tornpage.pipeline.readers.queue_reader import read_queue
 from tornpage.pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
-from tornpage.pipeline.readers.tables import FORMATS, arrow_schema
+from tornpage.pipeline.readers.tables import FORMATS, SUMS, arrow_schema
 from tornpage.pipeline.spark.agreement import require_seen
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _read(part: Part, ask: Ask) -> Read:
     columns = () if ask.wants_problems else ask.columns
     match part:
         case LogPart():
-            return read_log(part, columns, ask.conditions, drops_joined=ask.drops_joined)
+            return read_log(part, columns, ask.conditions, drops_joined=ask.drops_joined, in_sums=ask.table == SUMS)
         case QueuePart():
             return read_queue(part, columns, ask.conditions)
         case IndexPart():

@@ -13,9 +13,9 @@ from tornpage.pipeline.tables.described import Columns, TableColumn, arrow_type
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["FORMATS", "PROBLEMS", "ROWS", "TIMES", "arrow_schema", "usual_columns"]
+__all__ = ["FORMATS", "PROBLEMS", "ROWS", "SUMS", "TIMES", "arrow_schema", "usual_columns"]
 
-ROWS, PROBLEMS = "rows", "problems"
+ROWS, SUMS, PROBLEMS = "rows", "topics", "problems"
 
 
 _STORE = TableColumn("string", "", "store directory, as an absolute path")
@@ -30,6 +30,8 @@ TIMES: Mapping[str, str] = {
     "physic_time": "physic_timestamp",
     "logics_time": "logics_timestamp",
     "index_time": "index_timestamp",
+    "first_time": "first_timestamp",
+    "last_time": "last_timestamp",
 }
 """Columns that are timestamps, and the columns whose ms since 1970 they are made from."""
 
@@ -117,6 +119,19 @@ _INDEX_HEADERS: Columns = {
     **_times("begin_time", "end_time"),
 }
 
+_LOG_SUMS: Columns = {
+    "store": _STORE,
+    "file": _FILE,
+    "topic": TableColumn("string", "", "topic of the records; bytes that are not UTF-8 as U+FFFD"),
+    "queue_id": TableColumn("int", "", "queue of the records"),
+    "messages": TableColumn("bigint", "records", "how many the part has"),
+    "bytes": TableColumn("bigint", "bytes", "length of these records"),
+    "body_bytes": TableColumn("bigint", "bytes", "length of their bodies as stored"),
+    "first_timestamp": TableColumn("bigint", "ms since 1970", "earliest time at which the store appended one"),
+    "last_timestamp": TableColumn("bigint", "ms since 1970", "latest time at which the store appended one"),
+    **_times("first_time", "last_time"),
+}
+
 _CHECKPOINT: Columns = {
     "store": _STORE,
     "physic_timestamp": TableColumn("bigint", "ms since 1970", "up to here the log was flushed"),
@@ -137,7 +152,7 @@ _PROBLEMS: Columns = {
 }
 
 FORMATS: Mapping[str, Mapping[str, Columns]] = {
-    "rocketmq-commitlog": {ROWS: _LOG, PROBLEMS: _PROBLEMS},
+    "rocketmq-commitlog": {ROWS: _LOG, SUMS: _LOG_SUMS, PROBLEMS: _PROBLEMS},
     "rocketmq-consumequeue": {ROWS: _QUEUES, PROBLEMS: _PROBLEMS},
     "rocketmq-index": {ROWS: _INDEX, "headers": _INDEX_HEADERS, PROBLEMS: _PROBLEMS},
     "rocketmq-checkpoint": {ROWS: _CHECKPOINT, PROBLEMS: _PROBLEMS},

@@ -31,6 +31,7 @@ from tornpage.pipeline.readers.reading import read_task
 from tornpage.pipeline.readers.seams import part_starts
 from tornpage.pipeline.readers.split_properties import split_properties
 from tornpage.pipeline.readers.tables import FORMATS, TIMES
+from tornpage.pipeline.readers.topic_sums import _grouped
 from tornpage.pipeline.rows.parquet_rows import AUDIT_TABLES
 from tornpage.pipeline.spark.agreement import PathUnseen
 from tornpage.pipeline.tables.described import (
@@ -412,6 +413,36 @@ def test_no_bytes_make_a_reader_fail(place: Path, data: bytes, split: int) -> No
 # ---- columns and options -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("split", ["0", "2048"])
+@pytest.mark.parametrize("name", SOUND)
+def test_sums_by_topic_are_those_of_the_rows(name: str, split: str) -> None:
+    wanted: dict[tuple[str, str, int], list[int]] = {}
+    for row in rows(LOG, CASES[name] / "store", columns="file,topic,queue_id,size,body_size,store_timestamp"):
+        time = row["store_timestamp"]
+        sums = wanted.setdefault((row["file"], row["topic"], row["queue_id"]), [0, 0, 0, time, time])
+        for place, number in enumerate((1, row["size"], row["body_size"])):
+            sums[place] += number
+        sums[3:] = [min(sums[3], time), max(sums[4], time)]
+    found: dict[tuple[str, str, int], list[int]] = {}
+    names = ("messages", "bytes", "body_bytes", "first_timestamp", "last_timestamp")
+    for row in rows(LOG, CASES[name] / "store", table="topics", columns="*", splitBytes=split):
+        more = [row[each] for each in names]
+        sums = found.setdefault((row["file"], row["topic"], row["queue_id"]), [0, 0, 0, *more[3:]])
+        added = [a + b for a, b in zip(sums[:3], more[:3], strict=True)]
+        sums[:] = [*added, min(sums[3], more[3]), max(sums[4], more[4])]
+        assert row["first_time"] == datetime.fromtimestamp(row["first_timestamp"] / 1000, UTC)
+    assert found == wanted
+    assert found
+
+
+def test_topics_and_queues_of_any_numbers_are_grouped() -> None:
+    topics = np.array([2, 0, 2, 2, 0], "i8")
+    for queues in ([5, -3, 5, 7, 9], [5, -(2**31), 5, 2**31 - 1, 9]):  # counted in arrays, and sorted
+        pairs, which = _grouped(topics, np.array(queues, "i8"))
+        assert [pairs[place] for place in which.tolist()] == list(zip(topics.tolist(), queues, strict=True))
+        assert len(set(pairs)) == len(pairs) == 4
+
+
 def test_columns_come_in_the_order_asked_for() -> None:
     store = CASES["01-plain-ascii"] / "store"
     assert rows(LOG, store, columns="size, offset")[:2] == [{"size": 138, "offset": 0}, {"size": 138, "offset": 138}]
@@ -442,7 +473,7 @@ def test_bodies_are_not_gathered_unless_they_are_asked_for(monkeypatch: pytest.M
     [
         ({"columns": "offst"}, "rocketmq-commitlog has no column 'offst' in its rows; there is offset"),
         ({"columns": " ,"}, "the option columns names no column"),
-        ({"table": "row"}, "has no table 'row'; it has rows, problems"),
+        ({"table": "row"}, "has no table 'row'; it has rows, topics, problems"),
         ({"splitbytes": "-1"}, "splitBytes is a whole number of at least 0, not '-1'"),
         ({"fileBytes": "1k"}, "fileBytes is a whole number of at least 1, not '1k'"),
         ({"colums": "offset"}, "has no option 'colums'; it has columns, fileBytes"),
