@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "audit_mb_per_s_1024",
+    "group_by_topic2_over_kernel_1024",
     "kernel_mb_per_s_1024",
     "source2_mb_per_s_1024",
     "spark1_mb_per_s_1024",
@@ -36,6 +37,7 @@ __all__ = [
     "spark2_over_kernel_1024",
     "spark_start_s",
     "task_ms",
+    "topics2_over_kernel_1024",
 ]
 
 _BATCH = 32
@@ -123,6 +125,53 @@ def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FU
 
         _warm(one_round, sizes)
         return figure("spark2_over_kernel_1024", "x", one_round, directory=directory, seconds=seconds)
+
+
+def group_by_topic2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Compare `group by topic` over rows, local[2], with the compiled walk on one core.
+
+    Both read the same store in turn.
+    """
+    return _by_topic_over_kernel("group_by_topic2_over_kernel_1024", _rows_by_topic, directory, seconds, sizes)
+
+
+def topics2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Compare `group by topic` over the table of sums, local[2], with the compiled walk.
+
+    The walk runs on one core. Both read the same store in turn.
+    """
+    return _by_topic_over_kernel("topics2_over_kernel_1024", _sums_by_topic, directory, seconds, sizes)
+
+
+def _by_topic_over_kernel(
+    name: str, messages: Callable[[SparkSession, str], int], directory: str, seconds: float, sizes: Sizes
+) -> Figure:
+    with store_to_read(directory, sizes) as store, _session(2) as spark:
+
+        def one_round() -> float:
+            kernel = _seconds_of_kernel(store)
+            started = perf_counter()
+            found = messages(spark, store.path)
+            elapsed = perf_counter() - started
+            store.check(found, "Spark")
+            return kernel / elapsed
+
+        _warm(one_round, sizes)
+        return figure(name, "x", one_round, directory=directory, seconds=seconds)
+
+
+def _rows_by_topic(spark: SparkSession, path: str) -> int:
+    from tornpage.pipeline.readers.sources import read_table
+
+    counted = read_table(spark, _LOG, path, columns="topic").groupBy("topic").count().collect()
+    return sum(row["count"] for row in counted)
+
+
+def _sums_by_topic(spark: SparkSession, path: str) -> int:
+    from tornpage.pipeline.readers.sources import read_table
+
+    sums = read_table(spark, _LOG, path, table="topics", columns="topic,messages")
+    return sum(row["sum(messages)"] for row in sums.groupBy("topic").agg({"messages": "sum"}).collect())
 
 
 def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:

@@ -92,6 +92,8 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         audit.spark2_mb_per_s_1024,
         audit.source2_mb_per_s_1024,
         audit.spark2_over_kernel_1024,
+        audit.group_by_topic2_over_kernel_1024,
+        audit.topics2_over_kernel_1024,
         audit.spark_start_s,
         audit.task_ms,
     ),

@@ -70,5 +70,8 @@ class ShardTable:
         return rows
 
     def complete(self, out: Path) -> set[int]:
-        """Return the numbers of the shards with all their rows. Raises OutputTaken if a file is damaged."""
+        """Return the numbers of the shards with all their rows.
+
+        Raises OutputTaken if a file is damaged.
+        """
         return {row["shard"] for row in self.stored(out) if row["kind"] == "shard" and row["verdict"] != "harness"}

@@ -1,4 +1,7 @@
-"""Sum the records of a part of a log by topic and queue, so that only the sums are carried to Spark."""
+"""Sum the records of a part of a log by topic and queue.
+
+Only the sums are carried to Spark.
+"""
 
 from __future__ import annotations
 

@@ -201,7 +201,10 @@ def shrink_found(
     result: CampaignResult[Counts, Broken],
     making_small: ShrinkProgress = quiet,
 ) -> None:
-    """Shrink each failure of a result. A failure that does not show again counts as a harness fault."""
+    """Shrink each failure of a result.
+
+    A failure that does not show again counts as a harness fault.
+    """
     met, result.found = result.found, []
     for number, each in enumerate(met, 1):
         is_first = not result.found

@@ -220,7 +220,10 @@ def _target_campaign(
     out: str | None,
     resume: bool,
 ) -> tuple[Outcome, str]:
-    """Run a campaign of a foreign store. Workers have other directories, so that paths become absolute."""
+    """Run a campaign of a foreign store.
+
+    Workers have other directories, so that paths become absolute.
+    """
     from tornpage.outcomes.sharded.campaigns import target_campaign_outcome
     from tornpage.outcomes.targets import absolute_target, usable_settings
     from tornpage.properties.explore.foreign.campaign import TargetPlan

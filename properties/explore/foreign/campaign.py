@@ -189,13 +189,19 @@ def _unheeded(number: int, tally: TargetTally, failures: list[Failure]) -> None:
 
 @zygotes()
 def run_target_part(plan: TargetPlan, *, first: int, tracker: DirtyTracker, each: TakeRun = _unheeded) -> TargetResult:
-    """Carry out the runs of a plan, numbered from `first` on; failures are kept as found, without shrinking."""
+    """Carry out the runs of a plan, numbered from `first` on.
+
+    Failures are kept as found, without shrinking.
+    """
     return explore(_Explorer(plan, tracker, first=first, each=each, shrinks=False))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPart:
-    """Hold the result of one part of a campaign: its tally, its canary, and its failures with their runs."""
+    """Hold the result of one part of a campaign.
+
+    `failures` come with the number of runs that met them.
+    """
 
     number: int
     tally: TargetTally

@@ -154,6 +154,35 @@ def test_a_campaign_that_ends_inside_a_shard_continues_after_the_kept_runs(
 
 
 @pytest.mark.slow
+def test_a_campaign_interrupted_three_times_ends_with_the_hash_of_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explored: list[str]
+) -> None:
+    shards = planned(3, states=15, seed=4)
+    run_here(shards, tmp_path / "whole")
+    whole = summary_of(CampaignFiles(tmp_path / "whole"), range(3))
+    keep, left = CampaignFiles.keep_page, [1, 4, 3]
+    explored.clear()
+
+    def interrupted(files: CampaignFiles, *page: Any) -> None:
+        keep(files, *page)
+        if left:
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(CampaignFiles, "keep_page", interrupted)
+    while left:
+        with pytest.raises(KeyboardInterrupt):
+            run_here(shards, tmp_path / "run")
+        left.pop(0)
+    run_here(shards, tmp_path / "run")
+    resumed = summary_of(CampaignFiles(tmp_path / "run"), range(3))
+    assert resumed.result_hash == whole.result_hash
+    assert resumed.totals["states"] == whole.totals["states"] == 45
+    assert {*explored} == {f"4:{shard * 1_000_000 + number}" for shard in range(3) for number in range(5)}
+
+
+@pytest.mark.slow
 def test_complete_shards_are_not_run_again(tmp_path: Path, explored: list[str]) -> None:
     out, shards = tmp_path / "run", planned(2, states=6, seed=3)
     run_here(shards[:1], out, keep_every_s=60.0)

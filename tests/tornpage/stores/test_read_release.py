@@ -1,4 +1,7 @@
-"""Test that inspect, export and readers of Spark parse properties by the release that wrote a store."""
+"""Test the rule for properties that inspect, export and readers of Spark use.
+
+It is that of the release that wrote the store.
+"""
 
 import json
 from pathlib import Path

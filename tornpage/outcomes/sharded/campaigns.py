@@ -209,9 +209,9 @@ def _run_peers(shards: list[PeerShard], out: Path, engine: Engine, master: str) 
 def target_campaign_outcome(
     plan: TargetPlan, *, shards: int, master: str, engine: Engine, out: str | None, resume: bool
 ) -> tuple[Outcome, str]:
-    """Run the shards of a foreign store; return the outcome and its text. `plan.states` are those of a shard.
+    """Run the shards of a foreign store; return the outcome and its text.
 
-    Finished shards are kept in `out`.
+    `plan.states` are those of a shard. Finished shards are kept in `out`.
     """
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.pipeline.campaign import targets as campaigns
