@@ -129,8 +129,10 @@ def _columns(name: str, table: str, wanted: str | None) -> tuple[str, ...]:
 
 
 def _drops_joined(name: str, version: str | None) -> bool:
+    if version is None:
+        return False
     try:
-        return version is not None and drops_joined_pairs(version)
+        return drops_joined_pairs(version)
     except ValueError as error:
         raise ReaderError(f"{name}: rocketmqVersion {version[:40]!r} names no release; {error}") from error
 

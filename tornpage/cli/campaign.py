@@ -135,7 +135,7 @@ def command(
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
-    given_for_target = {"answer-seconds": answer_seconds, "from": start}
+    given_for_target: dict[str, object] = {"answer-seconds": answer_seconds, "from": start}
     if target is not None:
         given_elsewhere = {
             "peer": peer, "strategy": strategy, "history": history, "plan": only_plan, "keep-every": keep_every,
