@@ -36,6 +36,7 @@ def run(*arguments: str) -> Result:
     return done
 
 
+@pytest.mark.slow
 def test_an_interrupted_campaign_ends_with_the_hash_of_a_whole_one(tmp_path: Path) -> None:
     shards = target_shards(PLAN, shards=2, states_per_shard=10)
     out, whole = tmp_path / "run", tmp_path / "whole"
@@ -87,6 +88,7 @@ def test_spark_tasks_give_the_same_hash(spark: "SparkSession", tmp_path: Path) -
     assert there[0].tally.lines() == here[0].tally.lines()
 
 
+@pytest.mark.slow
 def test_the_command_shrinks_the_failures_of_all_shards(tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = ("--target", PLAN.settings.target, "--shards", "1", "--states-per-shard", "8", "--engine", "serial",
