@@ -20,7 +20,11 @@ ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement 
 OF_THE_MACHINE = {"write_protect_look_us_1m"}
 """Figures that some machines cannot provide."""
 
-ON_SPARK = {one.__name__ for one in ALL if one.__name__.startswith(("spark", "source2", "task_ms", "campaign"))}
+ON_SPARK = {
+    one.__name__
+    for one in ALL
+    if one.__name__.startswith(("spark", "source2", "group_by", "topics2", "task_ms", "campaign"))
+}
 """Figures that start a session each, or run whole shards."""
 
 BESIDE_JAVA = {"replica_async_over_java_1024", "replica_sync64_over_java_1024", "java_first_confirmed_s"}
