@@ -43,8 +43,16 @@ _TRACE_S = 20.0
 _IDLE_S_MAX = 30.0
 """Seconds of the wall clock in which a trial may use no processor time before it counts as hung."""
 
-_NEEDS = {"cluster": frozenset({"replication"})}
-"""The strategies that run only code of these packages that no other strategy runs, and are not tried on others."""
+_PACKAGES = {
+    "cluster": frozenset({"replication"}),
+    "consumers": frozenset({"consumer", "groups"}),
+    "raft": frozenset({"raft"}),
+}
+"""The strategies that search some packages of the store, with these packages.
+
+They are tried first on their own packages. On other packages they are tried only if no other strategy runs the changed
+statement.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +74,13 @@ class MutationPlan:
     def strategies_of(self, mutant: Mutant) -> tuple[str, ...]:
         """Return the strategies for a mutant in the order in which they are tried.
 
-        The first one is the one that runs the changed statement first. The order changes the cost and not the result.
+        Those for its package come first, then the one that runs the changed statement first. The order changes the cost
+        and not the result.
         """
         ordered = self.reach.order(mutant.statement, self.strategies)
-        return tuple(name for name in ordered if mutant.package in _NEEDS.get(name, {mutant.package}))
+        own = tuple(name for name in ordered if mutant.package in _PACKAGES.get(name, ()))
+        general = tuple(name for name in ordered if name not in _PACKAGES)
+        return (*own, *general) or ordered
 
     def is_compared(self, mutant: Mutant) -> bool:
         """Return whether the trial `trace` runs the changed statement."""

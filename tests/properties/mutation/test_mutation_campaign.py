@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, _Queue, judge_mutants, settled, try_mutants
 from tornpage.properties.mutation.confirming import original_keeps
@@ -95,10 +97,24 @@ def test_unit_tests_do_not_count_as_a_strategy() -> None:
     assert verdict(plan(mutant("a"), unit_tests=True), *rows) == "difference not judged"
 
 
-def test_clusters_are_tried_on_replication_only() -> None:
+def test_clusters_are_tried_first_on_replication_and_not_on_the_log() -> None:
     wanted = plan()
-    assert wanted.strategies_of(mutant("a", "replication")) == ("machine", "random", "cluster")
+    assert wanted.strategies_of(mutant("a", "replication")) == ("cluster", "machine", "random")
     assert wanted.strategies_of(mutant("a", "log")) == ("machine", "random")
+
+
+@pytest.mark.parametrize(
+    ("package", "first"),
+    [("consumer", "consumers"), ("groups", "consumers"), ("raft", "raft"), ("replication", "cluster"), ("log", "random")],
+)
+def test_strategy_of_a_package_is_tried_first_on_it(package: str, first: str) -> None:
+    wanted = replace(plan(), strategies=("random", "cluster", "consumers", "raft"))
+    assert wanted.strategies_of(mutant("a", package))[0] == first
+
+
+def test_strategy_of_another_package_is_tried_if_no_other_one_runs_the_statement() -> None:
+    measured = reach(machine={}, random={}, cluster={"log.x:2": 3.0})
+    assert plan(reach=measured).strategies_of(mutant("a", "log")) == ("cluster",)
 
 
 def test_strategies_are_tried_in_the_order_in_which_they_run_the_statement() -> None:
