@@ -7,6 +7,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from tornpage.model.operations import (
     Clean,
@@ -17,11 +18,15 @@ from tornpage.model.operations import (
     HoldBuffer,
     Member,
     OffsetByTime,
+    PullHeld,
     Put,
     PutBatch,
     QueryKey,
     QueryOffsets,
+    ReplicaIs,
+    ReplicaState,
     ServiceName,
+    SwitchFlag,
 )
 from tornpage.model.properties import CLAUSES
 
@@ -40,9 +45,12 @@ __all__ = [
     "draw_get_message",
     "draw_hold_buffer",
     "draw_offset_by_time",
+    "draw_pull_held",
     "draw_put",
     "draw_query_key",
     "draw_query_offsets",
+    "draw_replica",
+    "draw_switch_flag",
 ]
 
 PROPERTIES = (
@@ -179,6 +187,28 @@ def draw_query_key(rng: random.Random) -> QueryKey:
 def draw_offset_by_time(rng: random.Random) -> OffsetByTime:
     """Draw a look-up by time."""
     return OffsetByTime(queue=rng.randrange(-1, 8), record=rng.randrange(20), shift_ms=rng.choice((0, 1, -1)))
+
+
+def draw_pull_held(rng: random.Random, words: Words = WORDS) -> PullHeld:
+    """Draw a pull at the end of a queue, or near it. Most of them wait."""
+    return PullHeld(
+        topic=rng.choice(words.topics),
+        queue_id=rng.randrange(words.queues),
+        shift=rng.choice((0, 0, 0, -1, 1)),
+        max_msg_nums=rng.choice(words.pulls),
+        tags=rng.choice(("", "", "TagA")),
+        hold_ms=rng.choice((15_000, 15_000, 1_000, 1, 0)),
+    )
+
+
+def draw_switch_flag(rng: random.Random) -> SwitchFlag:
+    """Draw a running flag, which is cleared more often than set."""
+    return SwitchFlag(bit=rng.choice((1, 2, 4, 8)), on=rng.random() < 0.3)
+
+
+def draw_replica(rng: random.Random) -> ReplicaIs:
+    """Draw the state of the best replica. Half of them confirm."""
+    return ReplicaIs(state="confirms" if rng.random() < 0.5 else rng.choice(get_args(ReplicaState)))
 
 
 def draw_put(rng: random.Random, words: Words = WORDS) -> Put:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tornpage.model.operations import (
+    CancelPull,
     Close,
+    FailAppend,
     FailSync,
     FailWrite,
     Flush,
@@ -34,9 +36,12 @@ from tornpage.properties.program.drawing import (
     draw_get_message,
     draw_hold_buffer,
     draw_offset_by_time,
+    draw_pull_held,
     draw_put,
     draw_query_key,
     draw_query_offsets,
+    draw_replica,
+    draw_switch_flag,
 )
 
 __all__ = [
@@ -44,6 +49,7 @@ __all__ = [
     "TABLE",
     "UNDELETED",
     "WEIGHTS",
+    "WEIGHTS_IN_ROWS",
     "Rule",
     "draw_operation",
     "draw_rule",
@@ -59,14 +65,15 @@ class Rule:
 
     Activation tables use the name after `rule_`.
 
-    The weight is its share in the standard configuration, in thousandths. A rule that `needs` a service is not
-    drawn for a store without it.
+    The weight is its share in the standard configuration, in thousandths. A rule with weight 0 is drawn by rows of
+    covering arrays only, with the share `in_rows`. A rule that `needs` a service is not drawn for a store without it.
     """
 
     name: str
     weight: int
     draw: Callable[[random.Random, Words], Operation]
     needs: ServiceName | None = None
+    in_rows: int = 0
 
 
 def _drawn(draw: Callable[[random.Random], Operation]) -> Callable[[random.Random, Words], Operation]:
@@ -112,6 +119,13 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
         Rule("commit_offset", 18, _drawn(draw_commit_offset)),
         Rule("query_offsets", 3, _drawn(draw_query_offsets)),
     ),
+    (
+        Rule("pull_held", 0, draw_pull_held, in_rows=12),
+        Rule("cancel_pull", 0, _always(CancelPull()), in_rows=3),
+        Rule("switch_flag", 0, _drawn(draw_switch_flag), in_rows=6),
+        Rule("replica_is", 0, _drawn(draw_replica), in_rows=6),
+        Rule("fail_append", 0, _always(FailAppend()), in_rows=4),
+    ),
     (Rule("put_batch", 50, draw_batch),),
     (Rule("put", 630, draw_put),),
 )
@@ -119,6 +133,8 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
 
 RULES: Mapping[str, Rule] = {rule.name: rule for group in TABLE for rule in group}
 WEIGHTS: Mapping[str, int] = {rule.name: rule.weight for rule in RULES.values()}
+WEIGHTS_IN_ROWS: Mapping[str, int] = {rule.name: rule.weight or rule.in_rows for rule in RULES.values()}
+"""The weights of rules that a row of a covering array has on."""
 _DELETIONS = frozenset(rule.name for rule in TABLE[0])
 
 UNDELETED: Mapping[str, int] = {name: 0 if name in _DELETIONS else weight for name, weight in WEIGHTS.items()} | {

@@ -1,7 +1,8 @@
 """Inject faults at the end of a run: corrupt files of the closed store, or fail its I/O.
 
 One fault of each class is injected in turn. `end_fault_classes` lists the classes. A campaign in which one of them was
-never hit is vacuous.
+never hit is vacuous. Changes of single records are classes as well, but only rows of covering arrays have them, and no
+campaign has to hit them.
 """
 
 import random
@@ -18,17 +19,22 @@ from tornpage.model.operations import (
     Damage,
     DamageKind,
     DelayOffsetsAre,
+    DeleteTopics,
     DerivedFile,
     DerivedHarm,
     DiskUsed,
+    FieldName,
     Flush,
     HarmDerived,
+    HarmField,
+    HarmOpen,
     HarmProgress,
     Open,
     OpenTwice,
     Operation,
     ProgressHarm,
     Put,
+    ReadBefore,
     Step,
 )
 from tornpage.properties.campaign.coverage import Tally
@@ -40,7 +46,15 @@ from tornpage.properties.program.case import Disk
 from tornpage.properties.program.fault_effects import EFFECTS
 from tornpage.properties.program.fault_stories import draw_fault_rule, story
 
-__all__ = ["ANY_END", "EndChoices", "EndFaults", "count_fault_rules", "end_fault_classes"]
+__all__ = [
+    "ANY_END",
+    "FIELDS",
+    "READS_BEFORE",
+    "EndChoices",
+    "EndFaults",
+    "count_fault_rules",
+    "end_fault_classes",
+]
 
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -54,6 +68,19 @@ _AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
 _CLOCKS_MS = {"clock_forward": 90_000, "clock_back": -90_000}
 _TRIES = 3
 _FAR_MS = 60_000
+FIELDS: Mapping[str, tuple[FieldName, ...]] = {
+    "place": ("queue_offset", "queue_id", "topic"),
+    "content": ("body", "end", "queue_bytes"),
+    "files": ("ahead", "swapped", "deleted_topics"),
+}
+"""The changes of single records in a copy of the store, in groups."""
+READS_BEFORE: Mapping[str, tuple[ReadBefore, ...]] = {
+    "verified": ("verified", "other"),
+    "failed": ("failed_check", "failed_append"),
+}
+"""What an open store did with a record before it is changed, in groups."""
+_VALUES = (0, 1, 2, 3, 5, 17, 40, 1 << 20, 1 << 40, (1 << 63) - 1, -1, -(1 << 63))
+"""Wrong numbers and queue ids: small ones, and those near the limits."""
 
 
 def end_fault_classes(disk: Disk) -> tuple[str, ...]:
@@ -160,6 +187,10 @@ class EndFaults:
             yield clock, partial(self._set_clock, clock)
         for kind in DAMAGES:
             yield kind, partial(self._damage, kind)
+        for group in FIELDS:
+            yield f"field_{group}", partial(self._change_fields, group)
+        for group in READS_BEFORE:
+            yield f"open_record_{group}", partial(self._change_open_records, group)
 
     def _count(self, name: str, *, happened: bool) -> None:
         self._tally.enabled[name] += 1
@@ -273,3 +304,41 @@ class EndFaults:
             if happened:
                 break
         self._count(kind, happened=happened)
+
+    # ---- single records ----------------------------------------------------------------------------------------------
+
+    def _put_some(self, *, later_ms: int = 1) -> None:
+        """Put a few small messages and bring them into the queues. The last one comes `later_ms` after the others."""
+        for number in range(self._rng.randrange(1, 5)):
+            self._carry_out(Put(body_bytes=60 + number, fill=number, properties=self._rng.choice(("", "KEYS\x01k1"))))
+        self._carry_out(Put(body_bytes=20, advance_ms=later_ms))
+        self._carry_out(Step("reput"))
+
+    def _change_fields(self, group: str) -> None:
+        """Change fields of records in copies of the store.
+
+        The last message comes long after the others, so that the checkpoint proves that the others were flushed.
+        """
+        happened = False
+        for name in FIELDS[group]:
+            self._opened()
+            self._carry_out(DiskUsed(percent=10))
+            self._put_some(later_ms=5_000)
+            if name == "deleted_topics":
+                self._carry_out(DeleteTopics())
+                self._put_some()
+            record, value = self._rng.randrange(-6, 1 << 10), self._rng.choice(_VALUES)
+            happened |= self._tried([HarmField(name, record=record, value=value)], f"harmed_{name}")
+        self._count(f"field_{group}", happened=happened)
+
+    def _change_open_records(self, group: str) -> None:
+        """Change records of the open store."""
+        happened = False
+        for before in READS_BEFORE[group]:
+            self._opened()
+            self._carry_out(DiskUsed(percent=10))
+            self._put_some()
+            effect = f"harmed_open_{before}_{self._trial.settings.verify_reads}"
+            change = HarmOpen(before, record=self._rng.randrange(1 << 10), byte=self._rng.randrange(200))
+            happened |= self._tried([change], effect)
+        self._count(f"open_record_{group}", happened=happened)

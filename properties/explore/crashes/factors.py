@@ -26,7 +26,7 @@ from tornpage.model.operations import (
     ServiceName,
 )
 from tornpage.properties.disk.sampling import FAULTS
-from tornpage.properties.explore.crashes.end_faults import Beside, EndChoices
+from tornpage.properties.explore.crashes.end_faults import FIELDS, READS_BEFORE, Beside, EndChoices
 from tornpage.properties.judge.queues import MADE_GOOD
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.covering import CoveringArray, Pair, Row
@@ -95,6 +95,8 @@ _SETTINGS: Mapping[str, Mapping[str, Fields]] = {
         **{str(entries - 1): {"index": True, "index_entries": entries} for entries in (24, 2, 10, 64)},
         "none": {"index": False},
     },
+    "verify_reads": {mode: {"verify_reads": mode} for mode in ("always", "once", "never")},
+    "role": {role: {"role": role} for role in ("ASYNC_MASTER", "SYNC_MASTER")},
 }
 """By factor and level: the settings."""
 
@@ -163,7 +165,7 @@ _RULES_ALWAYS = frozenset({"put", "dispatch"})
 """Without messages nothing can be lost, and without dispatch only the log can."""
 
 _SERVICES: tuple[ServiceName, ...] = (
-    "group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress", "schedule",
+    "group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress", "schedule", "pull-hold",
 )  # fmt: skip
 _HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -176,11 +178,15 @@ _HIT: Mapping[str, Mapping[str, str]] = {
     "end_delays": {"none": "", "lost": "delay_offsets_lost", "garbage": "delay_offsets_garbage"},
     "end_damage": {kind: kind for kind in get_args(DamageKind)},
     "end_clock": {"none": "", "forward": "clock_forward", "back": "clock_back"},
+    "end_field": {"none": "", **{group: f"field_{group}" for group in FIELDS}},
+    "end_open_record": {"none": "", **{group: f"open_record_{group}" for group in READS_BEFORE}},
     **{f"crash_{kind}": {"hit": kind} for kind in _CRASH_KINDS},
 }
 """By factor and level: the name of a fault in activation tables, as which it is counted."""
 
-_ENDS = frozenset({"end_derived", "end_progress", "end_delays", "end_damage", "end_clock"})
+_ENDS = frozenset(
+    {"end_derived", "end_progress", "end_delays", "end_damage", "end_clock", "end_field", "end_open_record"}
+)
 """The factors that name a fault class at the end of a run."""
 
 _END_BESIDE: Mapping[str, Beside] = {"none": "", "queue": "queue", "index": "index"}
@@ -240,12 +246,19 @@ def _excluded() -> Iterator[Pair]:
     for harm in _HARMS:
         if harm != "stale":
             yield ("end_file", "marker"), ("end_derived", harm)
+    for group in FIELDS:  # these changes are judged only for stores with one queue for a message
+        for level in ("on", "up_to_1"):
+            yield ("end_field", group), ("light_queues", level)
+    yield ("end_field", "place"), ("trailer", "on")  # the trailer covers these fields
+    yield ("rule_pull_held", "off"), ("rule_cancel_pull", "on")
+    yield ("rule_replica_is", "on"), ("role", "ASYNC_MASTER")
 
 
 EXCLUDED: tuple[Pair, ...] = tuple(sorted(_excluded()))
 
 _STANDARD_LEVELS = {
     "fault_in_session": "off",
+    "rule_replica_is": "off",
     "step_group-commit": "off",
     "step_commit": "off",
     "step_allocate": "off",

@@ -40,7 +40,7 @@ from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.covering import Row
 from tornpage.properties.program.drawing import TOPICS, WORDS, Words
 from tornpage.properties.program.fault_stories import fault_rule_at
-from tornpage.properties.program.workload import RULES, WEIGHTS, Rule, draw_settings
+from tornpage.properties.program.workload import RULES, WEIGHTS, WEIGHTS_IN_ROWS, Rule, draw_settings
 
 __all__ = [
     "DAMAGES",
@@ -114,7 +114,7 @@ def _of_row(row: Row, rng: random.Random) -> RunConfiguration:
     services = services_of_row(row)
     weights = {
         name: weight * rng.choice(_FACTORS) if row[f"rule_{name}"] == "on" and (name != "step" or services) else 0
-        for name, weight in WEIGHTS.items()
+        for name, weight in WEIGHTS_IN_ROWS.items()
     }
     others = sum(weights.values()) - weights["put"]
     weights["put"] = max(others, sum(WEIGHTS.values()) - others)  # what is off leaves room for puts, which fill files
@@ -182,13 +182,13 @@ def required(disk: Disk) -> tuple[str, ...]:
     """Return the faults, rules and judges that a campaign on a disk must hit.
 
     Their names are those of activation tables. A rule that every run had switched off was not hit, and the campaign
-    reports it.
+    reports it. Rules without a weight in the standard configuration are left out.
     """
     power: tuple[str, ...] = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
     if not DISK_RULES[disk].tears:
         power = tuple(fault for fault in power if fault != "torn_page")
     faults = (*power, *end_fault_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
-    return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
+    return (*faults, *(f"rule_{name}" for name, weight in WEIGHTS.items() if weight), *ALL_JUDGES)
 
 
 def silent(tally: Tally, disk: Disk, fault_rules: Iterable[AimFault] = (), *, judges_refuse: bool = False) -> list[str]:

@@ -105,7 +105,13 @@ def test_clusters_are_tried_first_on_replication_and_not_on_the_log() -> None:
 
 @pytest.mark.parametrize(
     ("package", "first"),
-    [("consumer", "consumers"), ("groups", "consumers"), ("raft", "raft"), ("replication", "cluster"), ("log", "random")],
+    [
+        ("consumer", "consumers"),
+        ("groups", "consumers"),
+        ("raft", "raft"),
+        ("replication", "cluster"),
+        ("log", "random"),
+    ],
 )
 def test_strategy_of_a_package_is_tried_first_on_it(package: str, first: str) -> None:
     wanted = replace(plan(), strategies=("random", "cluster", "consumers", "raft"))
