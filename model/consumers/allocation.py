@@ -1,4 +1,4 @@
-"""Specify which queues each member of a group gets (spec: consumers, 7.2 to 7.4).
+"""Specify which queues each member of a group gets (spec: consumers, 7.2 to 7.7).
 
 Every function returns the shares of all members at once, so that a share cannot depend on an order of arrival.
 
@@ -9,7 +9,15 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from hashlib import md5
 
-__all__ = ["VIRTUAL_NODES", "averagely", "by_circle", "by_hash", "shares"]
+__all__ = [
+    "VIRTUAL_NODES",
+    "averagely",
+    "by_circle",
+    "by_hash",
+    "by_machine_room",
+    "by_nearby_room",
+    "shares",
+]
 
 VIRTUAL_NODES = 10
 
@@ -53,6 +61,38 @@ def by_hash(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int
         at = bisect_left(points, _hash(queue))
         found[ring[points[at % len(points)]]].append(place)
     return found
+
+
+def by_machine_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
+    """Return contiguous shares of equal size. The queues that are left go to the first members, one to each."""
+    small, more = divmod(len(queues), len(members))
+    found = {}
+    for number, member in enumerate(members):
+        left = [small * len(members) + number] if number < more else []
+        found[member] = [*range(small * number, small * (number + 1)), *left]
+    return found
+
+
+def by_nearby_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
+    """Divide the queues of each room evenly among the members of this room, or among all if it has none.
+
+    A queue and a member are texts that begin with the name of their room and a slash.
+    """
+    found: dict[str, list[int]] = {member: [] for member in members}
+    rooms = [_room(queue) for queue in queues]
+    own_first: list[tuple[str, list[str]]] = []
+    for room in sorted(set(rooms)):
+        near = [member for member in members if _room(member) == room]
+        own_first.insert(0 if near else len(own_first), (room, near or list(members)))
+    for room, near in own_first:
+        places = [place for place, name in enumerate(rooms) if name == room]
+        for member, share in averagely([queues[place] for place in places], near).items():
+            found[member] += [places[number] for number in share]
+    return found
+
+
+def _room(text: str) -> str:
+    return text.partition("/")[0]
 
 
 def _hash(text: str) -> int:

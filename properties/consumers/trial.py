@@ -10,7 +10,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tornpage.impl.consumer.allocation import STRATEGIES
+from tornpage.impl.consumer.allocation import (
+    STRATEGIES,
+    Configured,
+    MachineRoom,
+    MachineRoomNearby,
+    Strategy,
+    averagely,
+)
 from tornpage.impl.consumer.client import Client
 from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
 from tornpage.impl.consumer.offset_store import LocalOffsets
@@ -39,7 +46,7 @@ from tornpage.impl.consumer.requests import (
 from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings, MessageModel
 from tornpage.impl.message.message import PutStatus
 from tornpage.model.consumers import events as seen
-from tornpage.model.consumers.allocation import shares
+from tornpage.model.consumers.allocation import by_machine_room, by_nearby_room, shares
 from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
@@ -532,19 +539,39 @@ class GroupTrial:
     # ---- shares --------------------------------------------------------------------------------------------------
 
     def _allocate(self, strategy: str, queues: int, members: int) -> None:
-        """Let each member of a view compute its share, and judge all shares (J4)."""
-        if strategy not in STRATEGIES or strategy not in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"):
-            return
+        """Let each member of a view compute its share, and judge all shares (J4).
+
+        The first half of the queues is in one room, the second half in another. Members are in both rooms in turn.
+        """
         names = [f"10.0.0.{members - number}@1" for number in range(members)]
-        listed = [MessageQueue(TOPIC, BROKER, number) for number in range(queues)]
-        share = self._parts.of(STRATEGIES[strategy])
+        is_by_room = strategy in ("MACHINE_ROOM", "MACHINE_ROOM_NEARBY")
+        rooms = [f"r{2 * number // queues}" if is_by_room else "" for number in range(queues)]
+        listed = [MessageQueue(TOPIC, f"{room}@{BROKER}" if room else BROKER, n) for n, room in enumerate(rooms)]
+        texts = [f"MessageQueue [topic={TOPIC}, brokerName={BROKER}, queueId={number}]" for number in range(queues)]
+        near = {name: f"r{number % 2}" for number, name in enumerate(sorted(names))}
+        ways: dict[str, Strategy] = {}
+        match strategy:
+            case "MACHINE_ROOM":
+                ways = dict.fromkeys(names, MachineRoom(frozenset(rooms)))
+                expected = by_machine_room(texts, sorted(names))
+            case "MACHINE_ROOM_NEARBY":
+                ways = dict.fromkeys(names, MachineRoomNearby(averagely, _room_of, near.__getitem__))
+                members_in = {f"{near[name]}/{name}": name for name in sorted(names)}
+                found_near = by_nearby_room([f"{room}/{n}" for n, room in enumerate(rooms)], list(members_in))
+                expected = {members_in[member]: share for member, share in found_near.items()}
+            case "CONFIG":
+                ways = {name: Configured(tuple(listed[n::members])) for n, name in enumerate(names)}
+                expected = {name: list(range(n, queues, members)) for n, name in enumerate(names)}
+            case _ if strategy in STRATEGIES:
+                ways = dict.fromkeys(names, self._parts.of(STRATEGIES[strategy]))
+                expected = shares(strategy, texts, names)
+            case _:
+                return
         found = {}
         for place, name in enumerate(names):
             view = names[place:] + names[:place]
-            answer = observed("allocate", partial(share, name, listed[::-1], view))
+            answer = observed("allocate", partial(ways[name], name, listed[::-1], view))
             found[name] = [queue.queue_id for queue in answer]
-        texts = [f"MessageQueue [topic={TOPIC}, brokerName={BROKER}, queueId={number}]" for number in range(queues)]
-        expected = shares(strategy, texts, names)
         judge.shares_are_those_of_the_strategy(found, expected, queues=queues, strategy=strategy)
 
     # ---- local progress ------------------------------------------------------------------------------------------
@@ -658,6 +685,10 @@ def _rules(settings: GroupSettings) -> Rules:
         times_max=_UNLIMITED if unlimited else settings.retries,
         threshold=settings.threshold,
     )
+
+
+def _room_of(queue: MessageQueue) -> str:
+    return queue.broker_name.partition("@")[0]
 
 
 def _queue(queue: MessageQueue) -> Queue:

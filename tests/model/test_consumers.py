@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tornpage.model.consumers.allocation import shares
+from tornpage.model.consumers.allocation import by_machine_room, by_nearby_room, shares
 from tornpage.model.consumers.events import Began, Crashed, Durable, Finished, Opened, Stored, StoredProgress
 from tornpage.model.consumers.operations import GROUP_OPERATIONS
 from tornpage.model.consumers.state import Entry, Group, Queue, Record
@@ -90,3 +90,14 @@ def test_a_crash_inside_an_action_excuses_no_copy_of_that_action() -> None:
 
 def test_each_operation_has_defaults() -> None:
     assert all(kind().op == name for name, kind in GROUP_OPERATIONS.items())
+
+
+def test_queues_left_over_go_to_the_first_members_of_a_machine_room() -> None:
+    found = by_machine_room([str(number) for number in range(8)], ["a", "b", "c"])
+    assert found == {"a": [0, 1, 6], "b": [2, 3, 7], "c": [4, 5]}
+
+
+def test_members_share_the_queues_of_their_room_and_all_share_those_of_an_empty_room() -> None:
+    queues = ["one/0", "one/1", "two/2", "two/3", "two/4"]
+    assert by_nearby_room(queues, ["one/a", "one/b"]) == {"one/a": [0, 2, 3], "one/b": [1, 4]}
+    assert by_nearby_room(queues, ["one/a", "two/b"]) == {"one/a": [0, 1], "two/b": [2, 3, 4]}

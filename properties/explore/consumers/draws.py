@@ -70,6 +70,7 @@ _KINDS = {
     "heal": 4,
     "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
 }  # fmt: skip
+_ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
 _NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
@@ -216,7 +217,7 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         case "queue":
             return AddQueue()
         case "shares":
-            strategy = rng.choice(("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"))
+            strategy = rng.choice(_ALLOCATIONS)
             return Allocate(strategy, rng.randrange(1, 17), rng.randrange(1, 17))
         case "restart":
             return RestartBroker()

@@ -165,7 +165,8 @@ _RULES_ALWAYS = frozenset({"put", "dispatch"})
 """Without messages nothing can be lost, and without dispatch only the log can."""
 
 _SERVICES: tuple[ServiceName, ...] = (
-    "group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress", "schedule", "pull-hold",
+    "group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress", "schedule",
+    "pull-hold",
 )  # fmt: skip
 _HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)

@@ -40,7 +40,7 @@ from tornpage.properties.program.case import Disk, Settings
 from tornpage.properties.program.covering import Row
 from tornpage.properties.program.drawing import TOPICS, WORDS, Words
 from tornpage.properties.program.fault_stories import fault_rule_at
-from tornpage.properties.program.workload import RULES, WEIGHTS, WEIGHTS_IN_ROWS, Rule, draw_settings
+from tornpage.properties.program.workload import WEIGHTS, WEIGHTS_IN_ROWS, Rule, draw_settings
 
 __all__ = [
     "DAMAGES",
