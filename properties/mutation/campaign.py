@@ -2,12 +2,12 @@
 
 First each strategy runs on the original store, and the statements that it runs are noted. A mutant of a statement that
 no strategy runs is not tried. A mutant of the subsample is tried with every strategy that runs its statement. Another
-mutant is tried with one strategy after the other until one kills it. Afterwards the trial `trace` compares each
-survivor with the original.
+mutant is tried with one strategy after the other until one kills it. Afterwards the trials in `TRACES` compare each
+survivor with the original. A mutant that is proved equivalent is not tried.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,12 +15,14 @@ from typing import Literal
 
 from tornpage.properties.campaign.resume import ResumeRows
 from tornpage.properties.campaign.workers import Died, JobPool, Plain
+from tornpage.properties.mutation.equivalence import proof_of
 from tornpage.properties.mutation.mutants import Mutant
 from tornpage.properties.mutation.reach import Reach, ReachRow, measure_reach
 from tornpage.properties.mutation.trials import (
     KILLED,
     PRELOAD,
     TRACE,
+    TRACES,
     MutantEnd,
     MutantKey,
     MutantRow,
@@ -82,9 +84,18 @@ class MutationPlan:
         general = tuple(name for name in ordered if name not in _PACKAGES)
         return (*own, *general) or ordered
 
-    def is_compared(self, mutant: Mutant) -> bool:
-        """Return whether the trial `trace` runs the changed statement."""
-        return self.reach.runs(TRACE, mutant.statement)
+    def traces_of(self, mutant: Mutant) -> tuple[str, ...]:
+        """Return the trials of `TRACES` that run the changed statement."""
+        return tuple(name for name in self.traces if self.reach.runs(name, mutant.statement))
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """The trials of `TRACES` that go with the strategies."""
+        return (TRACE, *(name for name in TRACES if name.removeprefix(f"{TRACE} ") in self.strategies))
+
+    def proof_of(self, mutant: Mutant) -> str:
+        """Return why a mutant is equivalent, or an empty string."""
+        return proof_of(mutant)
 
     def asked(self, rows: Iterable[MutantRow]) -> dict[MutantKey, MutantRow]:
         """Return the rows of this plan that are valid for its budget, the last one of each trial."""
@@ -151,16 +162,28 @@ class _Queue:
         """Return the next trial of a mutant in a stage, or None if it needs none now."""
         mutant, plan = self.plan.mutants[number], self.plan
         strategies = plan.strategies_of(mutant)
+        if stage != "unit tests" and plan.proof_of(mutant):
+            return None
         ends = [self.rows.get(MutantKey(mutant.id, name, plan.base_seed)) for name in strategies]
         killed = any(row is not None and row.end in KILLED for row in ends)
         missing = [name for name, row in zip(strategies, ends, strict=True) if row is None]
         name = missing[0] if missing and (not killed or number < plan.everywhere) else ""
         if stage == "compare":
-            name = TRACE if strategies and not killed and not missing and plan.is_compared(mutant) else ""
+            name = self._next_trace(mutant) if strategies and not killed and not missing else ""
         elif stage == "unit tests":
             name = UNIT_TESTS if plan.unit_tests else ""
         key = MutantKey(mutant.id, name, plan.base_seed)
         return None if not name or key in self.rows else key
+
+    def _next_trace(self, mutant: Mutant) -> str:
+        """Return the next trial that compares a mutant, empty after the last one or one that differs."""
+        for name in self.plan.traces_of(mutant):
+            row = self.rows.get(MutantKey(mutant.id, name, self.plan.base_seed))
+            if row is None:
+                return name
+            if row.end != "same":
+                break
+        return ""
 
 
 class NotMeasured(RuntimeError):
@@ -169,7 +192,7 @@ class NotMeasured(RuntimeError):
 
 def known_reach(plan: MutationPlan, rows: Iterable[ReachRow]) -> MutationPlan:
     """Return the plan with what earlier measurements say about its strategies."""
-    wanted = (*plan.strategies, TRACE)
+    wanted = (*plan.strategies, *plan.traces)
     return replace(plan, reach=Reach({row.strategy: row for row in rows if row.strategy in wanted}))
 
 
@@ -182,7 +205,7 @@ def measure(
     the original store. Raises NotMeasured.
     """
     done = known_reach(plan, kept.rows).reach.rows
-    parts = iter([name for name in (*plan.strategies, TRACE) if name not in done])
+    parts = iter([name for name in (*plan.strategies, *plan.traces) if name not in done])
     job = Plain(partial(measure_reach, base_seed=plan.base_seed, budget_s=budget_s))
     limit_s = max(budget_s, _TRACE_S) * _WALL_OF_CPU_MAX + _SLACK_S
     with closing(JobPool(job, parts, workers, limit_s, PRELOAD).results()) as results:
@@ -216,7 +239,7 @@ def try_mutants(
         progress(TrialsDone(done, total, len(killed)))
 
     longest_s = max(plan.budget_s, _TRACE_S, UNIT_TESTS_S if plan.unit_tests else 0)
-    job = Plain(partial(_run, budget_s=plan.budget_s, digests=plan.reach.digests(TRACE)))
+    job = Plain(partial(_run, budget_s=plan.budget_s, digests={name: plan.reach.digests(name) for name in plan.traces}))
     pool = JobPool(
         job, queue.take(), workers, longest_s * _WALL_OF_CPU_MAX + _SLACK_S, PRELOAD,
         cpu_limit_s=max(plan.budget_s * _CPU_OF_BUDGET_MAX, _TRACE_S) + _SLACK_S,
@@ -242,10 +265,10 @@ def settled(row: MutantRow, *, confirm: Callable[[MutantRow], bool]) -> MutantRo
     return row
 
 
-def _run(key: MutantKey, budget_s: float, digests: Sequence[str]) -> MutantRow:
+def _run(key: MutantKey, budget_s: float, digests: Mapping[str, Sequence[str]]) -> MutantRow:
     if key.strategy == UNIT_TESTS:
         return run_unit_tests(key, budget_s)
-    return run_mutant_trial(key, budget_s, digests)
+    return run_mutant_trial(key, budget_s, digests.get(key.strategy, ()))
 
 
 def _lost(key: MutantKey, plan: MutationPlan, died: Died[MutantKey]) -> MutantRow:
@@ -263,9 +286,10 @@ class Judged:
     """Hold the result of one mutant.
 
     `verdict` is `killed`, `presumed equivalent`, `not reached`, `not compared`, `difference not judged` or `no result`.
-    A survivor is presumed equivalent if its changed statement ran in the trial `trace` and 2,000 crash states are as
-    those of the original. It is not compared if the trial `trace` does not run the statement or was not run yet. It is
-    not reached if the statement never ran in any trial. `seconds` is the least processor time of a kill.
+    A survivor is presumed equivalent if its changed statement ran in trials of `TRACES` and their states are as those
+    of the original, or if that is proved by the `reason`. It is not compared if no trial of `TRACES` runs the
+    statement, or if one of them was not run yet. It is not reached if the statement never ran in any trial. `seconds`
+    is the least processor time of a kill.
     """
 
     mutant: Mutant
@@ -274,6 +298,7 @@ class Judged:
     strategy: str = ""
     end: str = ""
     by_strategy: dict[str, MutantRow] = field(default_factory=dict)
+    reason: str = ""
 
 
 def judge_mutants(plan: MutationPlan, rows: Sequence[MutantRow]) -> list[Judged]:
@@ -297,13 +322,16 @@ def _judged(mutant: Mutant, plan: MutationPlan, found: dict[str, MutantRow]) -> 
     if kills:
         best = min(kills, key=lambda row: row.seconds)
         return Judged(mutant, "killed", best.seconds, best.strategy, best.end, found)
+    if proof := plan.proof_of(mutant):
+        return Judged(mutant, "presumed equivalent", by_strategy=found, reason=proof)
     if len(searches) < len(plan.strategies_of(mutant)):
         return Judged(mutant, "no result", by_strategy=found)
-    trace = found.get(TRACE)
-    if not any(row.is_reached for row in (*searches, *([trace] if trace else []))):
+    traces = {name: found[name] for name in plan.traces if name in found}
+    if not any(row.is_reached for row in (*searches, *traces.values())):
         return Judged(mutant, "not reached", by_strategy=found)
-    if trace is None or not trace.is_reached:
+    ran = [name for name, row in traces.items() if row.is_reached]
+    if any(traces[name].end != "same" for name in ran):
+        return Judged(mutant, "difference not judged", by_strategy=found)
+    if not ran or set(plan.traces_of(mutant)) - set(traces):
         return Judged(mutant, "not compared", by_strategy=found)
-    if trace.end == "same":
-        return Judged(mutant, "presumed equivalent", by_strategy=found)
-    return Judged(mutant, "difference not judged", by_strategy=found)
+    return Judged(mutant, "presumed equivalent", by_strategy=found, reason=f"the same states in: {', '.join(ran)}")

@@ -1,8 +1,8 @@
 """Measure once, on the original store, which statements each strategy runs and how soon.
 
 A mutant of a statement that no strategy runs needs no trial. The strategies that run the statement of another mutant
-are tried in the order in which they run it. The measurement also keeps the digests of the trial `trace`, with which the
-traces of mutants are compared.
+are tried in the order in which they run it. The measurement also keeps the digests of the trials in `TRACES`, with
+which the traces of mutants are compared.
 """
 
 import ast
@@ -32,7 +32,7 @@ class ReachRow:
     """Hold the statements that a strategy ran within `budget_s` seconds of processor time.
 
     `first` has the processor time of the first run of each statement, by `module:line`. Statements that run during the
-    import have 0. `digests` are those of the trial `trace`.
+    import have 0. `digests` are those of a trial of `TRACES`.
     """
 
     strategy: str
@@ -75,12 +75,12 @@ def reach_rows(directory: Path | None) -> ResumeRows[ReachRow]:
 
 
 def measure_reach(strategy: str, base_seed: int, budget_s: float) -> ReachRow:
-    """Run a strategy, or the trial `trace`, on the store with a mark at each statement.
+    """Run a strategy, or a trial of `TRACES`, on the store with a mark at each statement.
 
-    The store is imported for it. The trial `trace` has no budget.
+    The store is imported for it. A trial of `TRACES` has no budget.
     """
     from tornpage.properties.mutation.ready import STRATEGIES
-    from tornpage.properties.mutation.trials import TRACE, trace_digests
+    from tornpage.properties.mutation.trials import TRACES, trace_digests
 
     places: list[str] = []
     codes = {module: _compiled(module, places) for module in modules()}
@@ -102,8 +102,8 @@ def measure_reach(strategy: str, base_seed: int, budget_s: float) -> ReachRow:
         return spent() >= budget_s
 
     note(0.0)
-    digests = list(trace_digests()) if strategy == TRACE else []
-    if strategy != TRACE:
+    digests = list(trace_digests(strategy)) if strategy in TRACES else []
+    if strategy not in TRACES:
         _seek(strategy, base_seed, is_over)
     note(spent())
     return ReachRow(strategy, base_seed, budget_s, first, digests)

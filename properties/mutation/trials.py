@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count as count_from
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,15 +25,28 @@ if TYPE_CHECKING:
     from tornpage.properties.campaign.coverage import Tally
 
 __all__ = [
-    "KILLED", "PRELOAD", "TRACE", "TRACED_STATES", "TRIALS", "MutantEnd", "MutantKey", "MutantRow", "mutant_rows",
-    "run_mutant_trial", "trace_digests",
+    "KILLED", "PRELOAD", "TRACE", "TRACED_RUNS", "TRACED_STATES", "TRACES", "TRIALS", "MutantEnd", "MutantKey",
+    "MutantRow", "mutant_rows", "run_mutant_trial", "trace_digests",
 ]  # fmt: skip
 
 TRIALS = "mutants.jsonl"
 TRACE = "trace"
-"""The name of the trial that compares the first states of a mutant with those of the original."""
+"""The name of the trial that compares the first crash states of a mutant with those of the original."""
 
 TRACED_STATES = 2_000
+TRACED_RUNS = {
+    "trace cluster": 150,
+    "trace consumers": 120,
+    "trace raft": 250,
+    "trace machine": 4,
+    "trace interleavings": 1_000,
+}
+"""The trials that compare runs of other strategies, with their runs: about as long as the trial `trace`.
+
+A run of the strategy `machine` is a turn of every machine.
+"""
+TRACES = (TRACE, *TRACED_RUNS)
+"""All trials that compare a mutant with the original. The first one that differs ends the comparison."""
 PRELOAD = ("tornpage.properties.mutation.trials", "tornpage.properties.mutation.ready")
 """The modules that a server process imports for trials. The last one imports the store."""
 
@@ -46,7 +59,7 @@ MutantEnd = Literal[
 `killed`: a promise is broken that the original keeps. `raised`: a function of the store raised what no judge expects.
 `not imported`: the store cannot be imported. `survived` and `exhausted`: nothing found in the budget, or nothing left
 to try. `unconfirmed`: the original breaks the promise as well, or the failure does not repeat. `harness`: the search
-itself failed. `died` and `hung`: the process did. `same` and `different` are ends of the trial `trace`.
+itself failed. `died` and `hung`: the process did. `same` and `different` are ends of the trials in `TRACES`.
 """
 
 KILLED = frozenset({"killed", "raised", "not imported", "died", "hung"})
@@ -107,7 +120,7 @@ def mutant_rows(directory: Path | None) -> ResumeRows[MutantRow]:
 def run_mutant_trial(key: MutantKey, budget_s: float, digests: Sequence[str] = ()) -> MutantRow:
     """Place the mutant in this process, and search for it with the strategy.
 
-    The trial `trace` is compared with `digests`, those of the original.
+    A trial of `TRACES` is compared with `digests`, those of the original.
     """
     logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
     known: dict[str, Any] = {
@@ -120,7 +133,7 @@ def run_mutant_trial(key: MutantKey, budget_s: float, digests: Sequence[str] = (
         return MutantRow(**known, end="not imported", seconds=0.0, is_reached=True, why=_last_line(error))
     started = process_time()
     try:
-        found = _trace(known, digests) if key.strategy == TRACE else _search(key, budget_s, known)
+        found = _trace(known, digests) if key.strategy in TRACES else _search(key, budget_s, known)
     except Exception as error:
         end: MutantEnd = "raised" if _is_of_store(error) else "harness"
         found = {**known, "end": end, "seconds": round(process_time() - started, 3), "why": _last_line(error)}
@@ -175,7 +188,7 @@ def _trace(known: dict[str, Any], digests: Sequence[str]) -> dict[str, Any]:
     """Compare the states of the mutant with those of the original until they differ."""
     started = process_time()
     count, end = 0, "same"
-    for digest, expected in zip_longest(trace_digests(), digests):
+    for digest, expected in zip_longest(trace_digests(known["strategy"]), digests):
         count += 1
         if digest != expected:
             end = "different"
@@ -183,11 +196,28 @@ def _trace(known: dict[str, Any], digests: Sequence[str]) -> dict[str, Any]:
     return {**known, "end": end, "seconds": round(process_time() - started, 3), "count": count}
 
 
-def trace_digests() -> Iterator[str]:
-    """Yield a hash after each run of a fixed seed, up to 2,000 crash states.
+def trace_digests(name: str) -> Iterator[str]:
+    """Yield a hash after each run of a trial of `TRACES`, of a fixed seed.
 
-    It covers images, recovered logs, coverage counts and broken promises of all runs so far. The store that this
-    process has imported is explored, which is the original unless a mutant was placed.
+    The store that this process has imported is explored, which is the original unless a mutant was placed.
+    """
+    return _crash_digests() if name == TRACE else _run_digests(name.removeprefix(f"{TRACE} "), TRACED_RUNS[name])
+
+
+def _run_digests(strategy: str, runs: int) -> Iterator[str]:
+    """Yield a hash of each run: of what the run did, what happened in it, and what it broke."""
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.score.strategies import traced_runs
+
+    with choose_tracker("auto") as tracker:
+        for run in islice(traced_runs(strategy, tracker), runs):
+            yield hashlib.sha256(run.encode()).hexdigest()[:32]
+
+
+def _crash_digests() -> Iterator[str]:
+    """Yield a hash after each run, up to 2,000 crash states.
+
+    It covers images, recovered logs, coverage counts and broken promises of all runs so far.
     """
     from tornpage.properties.campaign.coverage import Tally
     from tornpage.properties.disk.dirty import choose_tracker

@@ -46,6 +46,7 @@ __all__ = [
     "Strategy",
     "UnknownStrategy",
     "strategies_named",
+    "traced_runs",
 ]
 
 IsOver = Callable[[], bool]
@@ -289,3 +290,68 @@ def strategies_named(names: str) -> tuple[str, ...]:
         if name not in STRATEGIES:
             raise UnknownStrategy(name)
     return wanted or tuple(STRATEGIES)
+
+
+# ---- runs that are compared ------------------------------------------------------------------------------------------
+
+
+def traced_runs(strategy: str, tracker: DirtyTracker) -> Iterator[str]:
+    """Yield what each run of a strategy did, as text: its end, what happened in it, and what it broke.
+
+    The runs have fixed seeds. Raises KeyError for a strategy without traced runs.
+    """
+    return {
+        "cluster": _traced_clusters,
+        "consumers": _traced_groups,
+        "raft": _traced_raft,
+        "machine": _traced_machines,
+        "interleavings": _traced_interleavings,
+    }[strategy](tracker)
+
+
+def _traced_clusters(tracker: DirtyTracker) -> Iterator[str]:
+    for number in count():
+        run = draw_run(ClusterSettings(nodes=2 + number % 2), f"trace:{number}", tracker=tracker)
+        yield f"{run.digest} {_sorted(run.hit)}"
+
+
+def _traced_groups(tracker: DirtyTracker) -> Iterator[str]:
+    for number in count():
+        run = draw_group_run(GroupSettings(members=2 + number % 2), f"trace:{number}", tracker=tracker)
+        yield f"{run.digest} {_sorted(run.hit)}"
+
+
+def _traced_raft(tracker: DirtyTracker) -> Iterator[str]:
+    for number in count():
+        run = draw_raft_run(RaftSettings(members=(3, 5, 1)[number % 3]), f"trace:{number}", tracker=tracker)
+        yield f"{run.digest} {_sorted(run.hit)}"
+
+
+def _traced_machines(tracker: DirtyTracker) -> Iterator[str]:
+    for number in count():
+        result = check(
+            bug="",
+            examples=sum(SHORT_TURNS.values()),
+            steps=15,
+            start_seed=number * _SEEDS_APART,
+            tracker=tracker,
+            shrink_tries_max=0,
+            keep_evidence=False,
+            turn_examples_max=SHORT_TURNS,
+        )
+        tally, failure = result.tally, result.failure
+        effects = [(name, _sorted(each)) for name, each in sorted(tally.effects.items())]
+        yield f"{tally.examples} {_sorted(tally.fired)} {effects} {failure and failure.broken}"
+
+
+def _traced_interleavings(tracker: DirtyTracker) -> Iterator[str]:
+    drawn = interleavings(0, "", _EXHAUSTED_FIRST, InterleavingTally(), searches=_PART_SEARCHES)
+    interleaving = next(drawn)
+    while True:
+        ran = run_interleaving(interleaving, tracker=tracker)
+        yield f"{ran.outcome} {_sorted(ran.effects)} {ran.broken}"
+        interleaving = drawn.send(ran)
+
+
+def _sorted(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted((name, number) for name, number in counted.items() if number)

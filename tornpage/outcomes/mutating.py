@@ -33,9 +33,9 @@ _BUDGETS_S = (5.0, 10.0, 20.0, 60.0)
 _SURVIVED = ("difference not judged", "not compared", "not reached", "presumed equivalent")
 _REASONS = {
     "difference not judged": "the changed statement runs, and crash states differ, but no judge objects",
-    "not compared": "the changed statement runs in a search; its crash states were not compared, or do not run it",
+    "not compared": "the changed statement runs in a search; its states were not compared, or do not run it",
     "not reached": "the changed statement never runs",
-    "presumed equivalent": f"the changed statement runs, and {TRACED_STATES:,} crash states are as without the change",
+    "presumed equivalent": f"proved by the source text, or {TRACED_STATES:,} crash states and other runs are the same",
 }
 
 
@@ -65,7 +65,7 @@ def mutate_outcome(
     interrupted = False
     plan = known_reach(plan, reach.rows)
     try:
-        with steps_progress("measuring", total=len(plan.strategies) + 1, unit="strategies") as show:
+        with steps_progress("measuring", total=len(plan.strategies) + len(plan.traces), unit="strategies") as show:
             plan = measure(plan, budget_s=reach_s, workers=workers, kept=reach, progress=show)
         with steps_progress("mutating", total=len(plan.mutants), unit="mutants") as show:
             try_mutants(plan, workers=workers, kept=kept, progress=_shown(show), confirm=original_keeps)
@@ -196,6 +196,10 @@ def _change(mutant: Mutant) -> str:
     return f"{_short(mutant.before)} becomes {_short(mutant.after)}"
 
 
+def _reason(each: Judged) -> str:
+    return each.reason or _REASONS.get(each.verdict, "")
+
+
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 80 else line[:77] + "..."
@@ -218,7 +222,7 @@ def _row(each: Judged) -> Row:
         "seconds": each.seconds if each.verdict == "killed" else None,
         "end": each.end,
         "contract": best.contract if best else 0,
-        "sentence": (best.sentence or best.why) if best else _REASONS.get(each.verdict, ""),
+        "sentence": (best.sentence or best.why) if best else _reason(each),
         "token": best.token if best else "",
         "unit_tests": "" if unit_tests is None else "killed" if unit_tests.end in KILLED else "survived",
     }
@@ -229,7 +233,7 @@ def _findings(judged: Sequence[Judged]) -> list[Row]:
         {
             "code": each.verdict.replace(" ", "-"),
             "severity": "note",
-            "sentence": f"{each.mutant.id}, line {each.mutant.line}: {_change(each.mutant)}: {_REASONS[each.verdict]}",
+            "sentence": f"{each.mutant.id}, line {each.mutant.line}: {_change(each.mutant)}: {_reason(each)}",
         }
         for each in judged
         if each.verdict in _SURVIVED
@@ -239,6 +243,22 @@ def _findings(judged: Sequence[Judged]) -> list[Row]:
 def _share(count: int, total: int) -> str:
     low, high = interval(count, total)
     return f"{count} of {total} ({100 * count / max(total, 1):.1f} %, 95 %: {100 * low:.1f} to {100 * high:.1f})"
+
+
+def _unreached(plan: MutationPlan) -> list[str]:
+    """Return the mutants of statements that no strategy runs, by package and function."""
+    counted: dict[str, dict[str, int]] = {}
+    for mutant in plan.mutants:
+        if not plan.strategies_of(mutant):
+            functions = counted.setdefault(mutant.package, {})
+            functions[mutant.scope or "module"] = functions.get(mutant.scope or "module", 0) + 1
+    if not counted:
+        return []
+    lines = ["functions with mutants that no strategy runs:"]
+    for package in sorted(counted, key=lambda name: (-sum(counted[name].values()), name)):
+        names = (f"{name} {count}" if count > 1 else name for name, count in sorted(counted[package].items()))
+        lines.append(f"  {package} {sum(counted[package].values())}: {', '.join(names)}")
+    return [*lines, ""]
 
 
 def _text(
@@ -251,6 +271,7 @@ def _text(
             lines.append(f"{verdict}: {_REASONS[verdict]}")
             lines += [f"  {each.mutant.id}, line {each.mutant.line}: {_change(each.mutant)}" for each in those]
             lines.append("")
+    lines += _unreached(plan)
     lines.append(f"{'':<22}{'mutants':>8}{'killed':>8}{'equivalent':>12}{'rate %':>8}")
     lines += [
         f"{row['name']:<22}{row['mutants']:>8}{row['killed']:>8}{row['equivalent']:>12}{100 * row['rate']:>8.0f}"

@@ -32,6 +32,11 @@ def row(name: str, strategy: str, end: MutantEnd, *, seconds: float = 1.0, reach
     return MutantRow(name, strategy, 0, 10.0, end, seconds, is_reached=reached)
 
 
+def same(*, reached: bool = True) -> list[MutantRow]:
+    """Return the rows of all comparisons of `plan`, without a difference."""
+    return [row("a", name, "same", reached=reached) for name in (TRACE, "trace cluster", "trace machine")]
+
+
 def verdict(wanted: MutationPlan, *rows: MutantRow) -> str:
     return judge_mutants(wanted, rows)[0].verdict
 
@@ -42,10 +47,30 @@ def test_survivors_are_told_apart() -> None:
     assert verdict(one) == "no result"
     assert verdict(one, *survived) == "not compared"
     assert verdict(one, *survived, row("a", TRACE, "different")) == "difference not judged"
-    assert verdict(one, *survived, row("a", TRACE, "same")) == "presumed equivalent"
-    unreached = [replace(each, is_reached=False) for each in (*survived, row("a", TRACE, "same"))]
+    assert verdict(one, *survived, *same()) == "presumed equivalent"
+    unreached = [replace(each, is_reached=False) for each in (*survived, *same())]
     assert verdict(one, *unreached) == "not reached"
     assert verdict(one, row("a", "machine", "survived"), row("a", "random", "hung")) == "killed"
+
+
+def test_mutant_is_equivalent_only_if_every_comparison_that_runs_it_is_equal() -> None:
+    survived = row("a", "machine", "survived"), row("a", "random", "survived"), row("a", TRACE, "same")
+    assert verdict(plan(mutant("a")), *survived) == "not compared"
+    two = row("a", "trace machine", "same"), row("a", "trace cluster", "same", reached=False)
+    assert verdict(plan(mutant("a")), *survived, *two) == "presumed equivalent"
+    other = row("a", "trace machine", "different"), two[1]
+    assert verdict(plan(mutant("a")), *survived, *other) == "difference not judged"
+
+
+def test_comparisons_end_with_the_first_difference() -> None:
+    ends: dict[str, MutantEnd] = {TRACE: "same", "trace cluster": "different"}
+    queue = _Queue(plan(mutant("a")), {})
+    tried = []
+    for key in queue.take():
+        tried.append(key.strategy)
+        queue.running.discard(key)
+        queue.rows[key] = row(key.mutant, key.strategy, ends.get(key.strategy, "survived"))
+    assert tried == ["machine", "random", TRACE, "trace cluster"]
 
 
 def test_all_mutants_are_searched_for_before_a_survivor_is_compared() -> None:
@@ -77,7 +102,7 @@ def test_mutant_that_is_never_reached_is_not_called_equivalent() -> None:
 
 
 def test_failure_that_the_original_has_as_well_is_no_kill() -> None:
-    rows = row("a", "machine", "unconfirmed"), row("a", "random", "survived"), row("a", TRACE, "same")
+    rows = row("a", "machine", "unconfirmed"), row("a", "random", "survived"), *same()
     assert verdict(plan(mutant("a")), *rows) == "presumed equivalent"
 
 
