@@ -62,7 +62,7 @@ class MutationPlan:
     """Plan trials of `mutants` with `strategies`.
 
     A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every
-    strategy. `unit_tests` also runs the unit tests on each mutant. `reach` says which strategies run which statements.
+    strategy. The first `unit_tests` mutants also get the unit tests. `reach` says which strategies run which statements.
     """
 
     mutants: tuple[Mutant, ...]
@@ -70,7 +70,7 @@ class MutationPlan:
     budget_s: float
     base_seed: int
     everywhere: int = 0
-    unit_tests: bool = False
+    unit_tests: int = 0
     reach: Reach = field(default_factory=lambda: Reach({}))
 
     def strategies_of(self, mutant: Mutant) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class _Queue:
         if stage == "compare":
             name = self._next_trace(mutant) if strategies and not killed and not missing else ""
         elif stage == "unit tests":
-            name = UNIT_TESTS if plan.unit_tests else ""
+            name = UNIT_TESTS if number < plan.unit_tests else ""
         key = MutantKey(mutant.id, name, plan.base_seed)
         return None if not name or key in self.rows else key
 

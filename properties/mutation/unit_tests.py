@@ -1,7 +1,8 @@
 """Run the unit tests of the store on a mutant, beside the strategies.
 
-The tests are those of `tests/impl` in a checkout. They are run until the first failure, by pytest in a new process that
-loads the mutant before the store.
+The tests are those of the changed package in a checkout, such as `tests/impl/queue`, or all of `tests/impl` for a
+package without a folder. They are run until the first failure, by pytest in a new process that loads the mutant before
+the store.
 """
 
 import os
@@ -11,9 +12,10 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter
 
+from tornpage.properties.mutation.mutants import mutant_of
 from tornpage.properties.mutation.trials import MutantEnd, MutantKey, MutantRow
 
-__all__ = ["MUTANT_VARIABLE", "UNIT_TESTS", "UNIT_TESTS_S", "run_unit_tests", "unit_test_folder"]
+__all__ = ["MUTANT_VARIABLE", "UNIT_TESTS", "UNIT_TESTS_S", "run_unit_tests", "unit_test_folder", "unit_tests_of"]
 
 UNIT_TESTS = "unit tests"
 """The name of these trials among the strategies."""
@@ -35,20 +37,26 @@ def unit_test_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def unit_tests_of(package: str) -> Path | None:
+    """Return the folder with the unit tests of a package of the store, or None outside of a checkout."""
+    folder = unit_test_folder()
+    return folder / package if folder is not None and (folder / package).is_dir() else folder
+
+
 def run_unit_tests(key: MutantKey, budget_s: float) -> MutantRow:
-    """Run the unit tests on a mutant until the first failure.
+    """Run the unit tests of the changed package on a mutant until the first failure.
 
     They have no budget; `budget_s` is only noted in the row.
     """
-    folder = unit_test_folder()
-    if folder is None:
+    root, folder = unit_test_folder(), unit_tests_of(mutant_of(key.mutant).package)
+    if root is None or folder is None:
         raise FileNotFoundError("the unit tests are in a checkout of tornpage only")
     command = [sys.executable, "-P", "-m", "pytest", "-p", _PLUGIN, "-n0", "-x", "-q", "-p", "no:cacheprovider"]
     before, began = getrusage(RUSAGE_CHILDREN), perf_counter()
     try:
         ran = subprocess.run(
             [*command, str(folder)],
-            cwd=folder.parent.parent,
+            cwd=root.parent.parent,
             env={**os.environ, MUTANT_VARIABLE: key.mutant},
             capture_output=True,
             text=True,

@@ -179,7 +179,14 @@ def score(
     show_default=True,
     help="Processor time of each strategy on the original store, to note the statements that it runs.",
 )
-@click.option("--unit-tests", is_flag=True, help="Run the unit tests of the store on each mutant as well.")
+@click.option(
+    "--unit-tests",
+    type=click.IntRange(0, 100_000),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Run the unit tests of the changed package on the first N mutants.",
+)
 @click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials in parallel.")
 @options.seed_option
 @options.out_option
@@ -194,7 +201,7 @@ def mutate(
     strategy: str,
     everywhere: int,
     reach_s: float,
-    unit_tests: bool,
+    unit_tests: int,
     workers: int,
     seed: int,
     out: str | None,
@@ -243,7 +250,7 @@ def mutate(
     named = " ".join(ids) if ids else f"--sample {sample}"
     again = f"tornpage bugs mutate {named}{f' --package {package}' if package else ''}"
     again += f"{f' --operator {operator!r}' if operator else ''} --budget {budget:g} --strategy {','.join(strategies)}"
-    again += f" --everywhere {everywhere} --reach {reach_s:g}{' --unit-tests' if unit_tests else ''} --seed {seed}"
+    again += f" --everywhere {everywhere} --reach {reach_s:g} --unit-tests {unit_tests} --seed {seed}"
     say(again)  # the command with all defaults, before it can fail
     mutants = chosen or draw_sample(sample, seed, package=package, operator=operator)
     plan = MutationPlan(mutants, strategies, budget, seed, everywhere, unit_tests)

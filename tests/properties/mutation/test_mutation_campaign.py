@@ -9,8 +9,8 @@ from tornpage.properties.mutation.campaign import MutationPlan, TrialsDone, _Que
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import Mutant, mutant_of
 from tornpage.properties.mutation.reach import Reach, ReachRow
-from tornpage.properties.mutation.trials import TRACE, MutantEnd, MutantRow
-from tornpage.properties.mutation.unit_tests import UNIT_TESTS
+from tornpage.properties.mutation.trials import TRACE, MutantEnd, MutantKey, MutantRow
+from tornpage.properties.mutation.unit_tests import UNIT_TESTS, unit_tests_of
 
 LYING_SYNC = "dispatch.derived:Derived.flush:removed-sync:1"
 
@@ -19,7 +19,7 @@ def mutant(name: str, package: str = "log") -> Mutant:
     return Mutant(name, f"tornpage.impl.{package}.x", package, "constant", "f", 3, 2, "0", "1")
 
 
-def plan(*mutants: Mutant, everywhere: int = 0, unit_tests: bool = False, reach: Reach | None = None) -> MutationPlan:
+def plan(*mutants: Mutant, everywhere: int = 0, unit_tests: int = 0, reach: Reach | None = None) -> MutationPlan:
     strategies = ("machine", "random", "cluster")
     return MutationPlan(mutants, strategies, 10.0, 0, everywhere, unit_tests, reach or Reach({}))
 
@@ -119,7 +119,15 @@ def test_unit_tests_do_not_count_as_a_strategy() -> None:
         row("a", TRACE, "different"),
         row("a", UNIT_TESTS, "killed"),
     )
-    assert verdict(plan(mutant("a"), unit_tests=True), *rows) == "difference not judged"
+    assert verdict(plan(mutant("a"), unit_tests=1), *rows) == "difference not judged"
+
+
+def test_unit_tests_of_the_changed_package_run_on_the_first_mutants() -> None:
+    killed = {MutantKey(name, "machine", 0): row(name, "machine", "killed") for name in "ab"}
+    queue = _Queue(plan(mutant("a"), mutant("b"), unit_tests=1), killed)
+    assert [(key.mutant, key.strategy) for key in queue.take()] == [("a", UNIT_TESTS)]
+    folders = [unit_tests_of(name) for name in ("queue", "statistics", "no such package")]
+    assert [folder and folder.name for folder in folders] == ["queue", "statistics", "impl"]
 
 
 def test_clusters_are_tried_first_on_replication_and_not_on_the_log() -> None:
