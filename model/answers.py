@@ -180,8 +180,9 @@ class Answer:
 
     `put` may say that a later put waits. `ended` has the number and the answer of each later put that ended now.
     `durable` belongs to a flush, `clean` to a close, `names` to a deletion of topics. `offsets` are the result of a
-    query. `first_times` are the first store timestamps of the log and of one queue. `pull` is the answer to a pull that
-    may wait. `ended_pulls` has the number of each held pull that ended now.
+    query. `removed` says whether a removed entry of a broker table was there. `first_times` are the first store
+    timestamps of the log and of one queue. `pull` is the answer to a pull that may wait. `ended_pulls` has the number
+    of each held pull that ended now.
 
     `failed` and `next_round` belong to a step of a service. `delays` is the progress of the delay levels. `producers`
     are the puts of two producers, and `jumped` says whether the clock jumped. `refused_reads` says that reads are
@@ -214,6 +215,7 @@ class Answer:
     progress: ProgressAnswer | None = None
     names: tuple[str, ...] | Literal["refused"] | None = None
     is_anew: bool | None = None
+    removed: bool | None = None
     failed: bool | None = None
     next_round: NextRound | None = None
     delays: Progress | None = None

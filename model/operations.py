@@ -3,7 +3,8 @@
 Fields are numbers, words and tuples, so that a case is readable JSON. Defaults keep the meaning of older cases. Where
 an operation names a record, a queue or a key by number, the number is taken modulo their count.
 
-1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, buffers, deletions.
+1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, broker tables, buffers,
+   deletions.
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
 4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmOpen`, `HarmProgress`,
@@ -34,6 +35,7 @@ __all__ = [
     "Call",
     "CancelPull",
     "ChangeRole",
+    "ChangeTable",
     "Choice",
     "Clean",
     "ClockStep",
@@ -89,6 +91,7 @@ __all__ = [
     "ServiceName",
     "Step",
     "SwitchFlag",
+    "TableName",
     "VerifyReads",
 ]
 
@@ -309,6 +312,22 @@ class QueryOffsets:
     group: str = "g"
     queue: int = 0
     op: Literal["query_offsets"] = "query_offsets"
+
+
+TableName = Literal["topics", "groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTable:
+    """An operator sets entry `name` of a broker table, or removes it if `number` is negative.
+
+    The number stands for the fields of the entry.
+    """
+
+    table: TableName = "topics"
+    name: str = "T"
+    number: int = 0
+    op: Literal["change_table"] = "change_table"
 
 
 # ---- retention -------------------------------------------------------------------------------------------------------
@@ -803,6 +822,7 @@ Operation = (
     | PullWhileDispatching
     | CommitOffset
     | QueryOffsets
+    | ChangeTable
     | HarmProgress
     | ClockStep
     | DelayOffsetsAre

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 from tornpage.model.message import Message
 from tornpage.model.operations import AimFault, ReplicaState, Role, VerifyReads
 from tornpage.model.progress import ConsumerProgress
+from tornpage.model.tables import Tables
 
 if TYPE_CHECKING:
     from tornpage.model.commitlog import Appended
@@ -579,7 +580,8 @@ class State:
     """A store, its clients and its environment: all that an operation needs (`model.step`).
 
     `puts` and `pulls` wait. `puts_later` and `pulls_begun` count those numbered in the session. `buffers` are the
-    records that readers hold, oldest first. `role` is the role since a change, None before the first change.
+    records that readers hold, oldest first. `tables` are the broker tables. `role` is the role since a change, None
+    before the first change.
 
     After dispatch `broke_off`, how far it came is unknown until one of its steps succeeds. No operation that depends on
     it is carried out meanwhile. After a flush of the queues failed (`queue_sync_failed`), a close may be unclean
@@ -599,3 +601,4 @@ class State:
     pulls: tuple[HeldPull, ...] = ()
     pulls_begun: int = 0
     buffers: tuple[Record, ...] = ()
+    tables: Tables = ()

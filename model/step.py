@@ -46,6 +46,7 @@ from tornpage.model.operations import (
     AskMaximum,
     AskMinimum,
     CancelPull,
+    ChangeTable,
     Clean,
     ClockStep,
     Close,
@@ -85,6 +86,7 @@ from tornpage.model.payloads import born_at, given_of
 from tornpage.model.queues import dispatch
 from tornpage.model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
 from tornpage.model.step_under_faults import places_of
+from tornpage.model.tables import with_entry
 from tornpage.model.waiting import Waiting, answered
 
 __all__ = [
@@ -181,6 +183,8 @@ def _outcomes(
             return iter(((state, Answer(progress=step_reads.query_offsets(state, operation, layout))),))
         case GetAt() | Pull() | AskMaximum() | AskMinimum() | Query() | Commit() | QueryProgress():
             return step_reads.client_read(state, operation, layout)
+        case ChangeTable():
+            return iter((_change_table(state, operation),))
         case AimFault():
             return _aim(state, operation)
         case _:
@@ -264,6 +268,8 @@ def applies(state: State, operation: AnyOperation, layout: Layout) -> bool:
             return runs and not (state.broke_off and service in ("schedule", "pull-hold"))
         case Clean() | DeleteTopics() | CommitOffset() | QueryOffsets():
             return state.is_open and not state.broke_off
+        case ChangeTable():  # after a failed change another service writes the table again, at an unknown time
+            return state.is_open and not state.log.poisoned and not state.environment.faults.syncs
         case GetMessage() | QueryKey() | OffsetByTime() | PullHeld() | PullWhileDispatching():
             return state.is_open and not state.broke_off
         case HarmOpen():
@@ -591,6 +597,13 @@ def _flush(state: State) -> tuple[State, Answer]:
     faults = state.environment.faults
     log, durable = flushing.flush(state.log, sync_fails=faults.syncs > 0, write_fails=faults.writes > 0)
     return replace(state, log=log), Answer(durable=durable)
+
+
+def _change_table(state: State, operation: ChangeTable) -> tuple[State, Answer]:
+    """Set or remove an entry; the answer to a removal is whether the entry was there."""
+    is_there = (operation.table, operation.name) in dict(state.tables)
+    tables = with_entry(state.tables, operation.table, operation.name, operation.number)
+    return replace(state, tables=tables), Answer(removed=is_there if operation.number < 0 else None)
 
 
 def _close(state: State) -> Outcomes:

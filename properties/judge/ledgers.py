@@ -11,11 +11,12 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tornpage.model.dispatch import Queue, places
 from tornpage.model.index import keys_of
 from tornpage.model.message import stored_properties
+from tornpage.model.operations import TableName
 from tornpage.model.queues import Unit, tags_code
 from tornpage.model.state import CommitLog, Layout, Record
 from tornpage.properties.contract import GuaranteeBroken
@@ -26,6 +27,7 @@ from tornpage.properties.decode.record import Record as Decoded
 from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
+    "BROKER_TABLES",
     "CONSUMER_OFFSETS",
     "DELAY_OFFSETS",
     "LIGHT_CONSUMER_OFFSETS",
@@ -40,6 +42,7 @@ __all__ = [
     "QueueMemory",
     "SavedVersion",
     "compare_record",
+    "entry_fields",
     "torn_in",
     "version_text",
     "versions_in",
@@ -298,6 +301,12 @@ LIGHT_CONSUMER_OFFSETS = f"{ROOT}/config/lmqConsumerOffset.json"
 
 DELAY_OFFSETS = f"{ROOT}/config/delayOffset.json"
 
+BROKER_TABLES: Mapping[str, TableName] = {
+    f"{ROOT}/config/topics.json": "topics",
+    f"{ROOT}/config/subscriptionGroup.json": "groups",
+}
+"""The files of the broker tables that the model knows."""
+
 SavedVersion = Hashable
 """The content of one version: sorted pairs; () for a missing file."""
 
@@ -313,6 +322,8 @@ def _owner_text(owner: object) -> str:
     match owner:
         case (topic, group, queue_id):
             return f"group {group} in {topic}/{queue_id}"
+        case str():
+            return f"entry {owner}"
         case _:
             return f"level {owner}"
 
@@ -329,10 +340,52 @@ def _delay_offsets(document: object) -> SavedVersion:
     return parse_delay_offsets(document)
 
 
+_TABLE_NAMES: Mapping[TableName, str] = {"topics": "topicConfigTable", "groups": "subscriptionGroupTable"}
+
+
+def entry_fields(table: TableName, name: str, number: int) -> dict[str, object]:
+    """Return the fields of an entry of a broker table that a number stands for, under RocketMQ's names."""
+    if table == "topics":
+        return {
+            "topicName": name, "readQueueNums": number + 1, "writeQueueNums": number + 2, "perm": 4 + 2 * (number % 2),
+            "topicFilterType": "SINGLE_TAG", "topicSysFlag": number % 3, "order": number % 2 == 1,
+        }  # fmt: skip
+    return {
+        "groupName": name, "consumeEnable": number % 2 == 0, "consumeFromMinEnable": number % 3 == 0,
+        "consumeBroadcastEnable": number % 5 == 0, "retryQueueNums": number + 1, "retryMaxTimes": number + 3,
+        "brokerId": number % 2, "whichBrokerWhenConsumeSlowly": number + 1,
+        "notifyConsumerIdsChangedEnable": number % 3 == 1,
+    }  # fmt: skip
+
+
+_NUMBER_FIELDS: Mapping[TableName, str] = {"topics": "readQueueNums", "groups": "retryQueueNums"}
+
+
+def _table_entries(table: TableName, document: object) -> SavedVersion:
+    """Return name and number of each entry; an entry of no number is text. Raises ValueError."""
+    match document:
+        case dict():
+            entries = document.get(_TABLE_NAMES[table]) or {}
+        case _:
+            raise ValueError("the document is not an object")
+    if not isinstance(entries, dict):
+        raise ValueError("the table is not an object")
+    return tuple(sorted((name, _number_of(table, name, entry)) for name, entry in entries.items()))
+
+
+def _number_of(table: TableName, name: str, entry: object) -> int | str:
+    if isinstance(entry, dict):
+        number = entry.get(_NUMBER_FIELDS[table], 0)
+        if isinstance(number, int) and entry == entry_fields(table, name, number - 1):
+            return number - 1
+    return str(entry)
+
+
 READERS: dict[str, Callable[[object], SavedVersion]] = {
     DELAY_OFFSETS: _delay_offsets,
     CONSUMER_OFFSETS: _consumer_offsets,
     LIGHT_CONSUMER_OFFSETS: _consumer_offsets,
+    **{path: partial(_table_entries, table) for path, table in BROKER_TABLES.items()},
 }
 """Parsers of the state files' documents; each raises ValueError for a document of another form."""
 

@@ -87,6 +87,7 @@ _SENTENCES = (
     ("durable", 9, "a flush has another answer than the model's", True),
     ("names", 10, "other topics were deleted than the model's", True),
     ("committed", 17, "another offset is effective than was committed", True),
+    ("removed", 13, "a removal from a broker table has another answer than the model's", True),
     ("failed", 16, "dispatch fails although no disk call failed", False),
     ("delays", 12, "a delivery round leads to other progress than the model's", True),
     ("next_round", 16, "the next delivery round is at the wrong time", True),

@@ -14,6 +14,7 @@ from tornpage.model.operations import (
     Call,
     CancelPull,
     ChangeRole,
+    ChangeTable,
     Clean,
     ClockStep,
     Close,
@@ -83,6 +84,7 @@ from tornpage.properties.lockstep.puts import put, put_concurrently
 from tornpage.properties.lockstep.reads import get, get_message, offset_by_time, query_key
 from tornpage.properties.lockstep.recovery import Observer, Recovery
 from tornpage.properties.lockstep.services import services_will_step, step
+from tornpage.properties.lockstep.tables import change_table
 from tornpage.properties.program.case import Settings
 
 __all__ = ["Lockstep"]
@@ -226,6 +228,8 @@ class Lockstep:
                 commit_offset(pair, operation)
             case QueryOffsets():
                 query_offsets(pair, operation)
+            case ChangeTable():
+                change_table(pair, operation)
             case AimFault():
                 enable_rule(pair, operation)
             case (

@@ -7,6 +7,7 @@ from tornpage.model.state import BLANK_BYTES, CommitLog, Layout, Record
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.judge.evidence import Recovered
 from tornpage.properties.judge.ledgers import (
+    BROKER_TABLES,
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
@@ -34,7 +35,7 @@ class Memory:
         self.ledger = Ledger(file_bytes=settings.file_bytes)
         self.derived = DerivedLedger(layout)
         self.consumer_file = LIGHT_CONSUMER_OFFSETS if settings.light_queues else CONSUMER_OFFSETS
-        self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: ()})
+        self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: (), **dict.fromkeys(BROKER_TABLES, ())})
         self.was_corrupted = False
         self.torn_files: frozenset[tuple[str, bytes]] = frozenset()
         self._file_bytes = settings.file_bytes

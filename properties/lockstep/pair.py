@@ -20,6 +20,7 @@ from tornpage.model.operations import AimFault, Operation, ServiceName
 from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
+from tornpage.model.tables import table_of
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
@@ -29,7 +30,7 @@ from tornpage.properties.disk.journal import Entry, PagesDropped
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.judge.evidence import durable_image
-from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.judge.ledgers import BROKER_TABLES, DELAY_OFFSETS
 from tornpage.properties.lockstep.environment import Environment as StoreEnvironment
 from tornpage.properties.lockstep.environment import taking_delays_as_java
 from tornpage.properties.lockstep.memory import Memory
@@ -165,6 +166,7 @@ class Pair:
             model.pulls,
             model.pulls_begun,
             tuple(each.record for each in self.clients.buffers),
+            model.tables,
         )
 
     def begin(self, operation: Operation, rules: tuple[AimFault, ...] = ()) -> State:
@@ -310,6 +312,8 @@ class Pair:
         memory, last, log = self.memory, len(self.files.events), after.log
         memory.versions.saved(memory.consumer_file, after.consumers.saved, first, last)
         memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
+        for path, table in BROKER_TABLES.items():
+            memory.versions.saved(path, table_of(after.tables, table), first, last)
         self.spans.append(
             Span(
                 first,

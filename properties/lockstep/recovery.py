@@ -49,6 +49,7 @@ from tornpage.properties.lockstep.closing import close
 from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
 from tornpage.properties.lockstep.pair import Clients, Pair, Span
 from tornpage.properties.lockstep.reads import get_at
+from tornpage.properties.lockstep.tables import tables_are_right, tables_in
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import LOG_PATHS
 from tornpage.properties.program.translation import store_config
@@ -310,8 +311,9 @@ class Recovery:
         else:
             # the begin too: a file whose removal is only in the page cache may reappear until this open has ended
             pair.log = before.changed(poisoned=False, flags=0)
-        pair.end_operation(first, State(adopted, consumers))
+        pair.end_operation(first, State(adopted, consumers, tables=tables_in(found)))
         self._serves_all()
+        tables_are_right(pair)
 
     def _serves_all(self) -> None:
         """Check that the store serves the messages of the model, and none at the log's end."""

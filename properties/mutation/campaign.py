@@ -62,7 +62,7 @@ class MutationPlan:
     """Plan trials of `mutants` with `strategies`.
 
     A trial has up to `budget_s` seconds of processor time. The first `everywhere` mutants are tried with every
-    strategy. The first `unit_tests` mutants also get the unit tests. `reach` says which strategies run which statements.
+    strategy. The first `unit_tests` mutants also get the unit tests. `reach` tells which strategies run a statement.
     """
 
     mutants: tuple[Mutant, ...]

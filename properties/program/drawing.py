@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from tornpage.model.operations import (
+    ChangeTable,
     Clean,
     CommitOffset,
     DeleteTopics,
@@ -37,6 +38,7 @@ __all__ = [
     "WORDS",
     "Words",
     "draw_batch",
+    "draw_change_table",
     "draw_clean_for_room",
     "draw_clean_on_request",
     "draw_commit_offset",
@@ -138,6 +140,14 @@ def draw_commit_offset(rng: random.Random) -> CommitOffset:
     """Draw a committed offset of a consumer group; a few groups are those of light queues."""
     group, queue = _group_and_queue(rng)
     return CommitOffset(group=group, queue=queue, behind=rng.choice((0, 0, 0, 1, 3, -1)))
+
+
+def draw_change_table(rng: random.Random, words: Words = WORDS) -> ChangeTable:
+    """Draw a new entry of a broker table, a change of one, or its removal."""
+    number = rng.choice((-1, -1, 0, 1, 2, 7))
+    if rng.random() < 0.5:
+        return ChangeTable("topics", rng.choice(words.topics), number)
+    return ChangeTable("groups", rng.choice(("g", "h")), number)
 
 
 def draw_query_offsets(rng: random.Random) -> QueryOffsets:

@@ -28,6 +28,7 @@ from tornpage.properties.program.case import Settings
 from tornpage.properties.program.drawing import (
     Words,
     draw_batch,
+    draw_change_table,
     draw_clean_for_room,
     draw_clean_on_request,
     draw_commit_offset,
@@ -124,6 +125,7 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
         Rule("cancel_pull", 0, _always(CancelPull()), in_rows=3),
         Rule("switch_flag", 0, _drawn(draw_switch_flag), in_rows=6),
         Rule("replica_is", 0, _drawn(draw_replica), in_rows=6),
+        Rule("change_table", 0, draw_change_table, in_rows=12),
         Rule("fail_append", 0, _always(FailAppend()), in_rows=4),
     ),
     (Rule("put_batch", 50, draw_batch),),
