@@ -92,6 +92,7 @@ __all__ = [
     "Step",
     "SwitchFlag",
     "TableName",
+    "TrySettings",
     "VerifyReads",
 ]
 
@@ -505,6 +506,17 @@ class AimFault:
         return f"{self.effect}: {self.where}" if self.where else self.effect
 
 
+@dataclass(frozen=True, slots=True)
+class TrySettings:
+    """A caller builds configurations with one valid or invalid setting each.
+
+    They are a fourth of `model.settings.cases`: those with number `part` modulo 4.
+    """
+
+    part: int = 0
+    op: Literal["try_settings"] = "try_settings"
+
+
 # ---- crash faults and corruption -------------------------------------------------------------------------------------
 
 Choice = int | tuple[int, int, int]
@@ -823,6 +835,7 @@ Operation = (
     | CommitOffset
     | QueryOffsets
     | ChangeTable
+    | TrySettings
     | HarmProgress
     | ClockStep
     | DelayOffsetsAre
@@ -854,6 +867,7 @@ WITHOUT_A_VERB = (
     CancelPull,
     CommitOffset,
     QueryOffsets,
+    TrySettings,
     Call,
 )
 """Operations of the project's own store that make no disk call: no crash can fall into them."""

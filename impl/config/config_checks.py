@@ -85,9 +85,10 @@ def require_possible(config: "MessageStoreConfig") -> None:
 
 
 def _require_messages(config: "MessageStoreConfig") -> None:
-    if not _SMALLEST_FILE_BYTES <= config.mapped_file_size_commit_log <= 1 << 40:
-        raise BadConfig("mapped_file_size_commit_log", config.mapped_file_size_commit_log, "use 256 bytes to 1 TiB")
-    if not 1 <= config.max_message_size < 1 << 31:
+    file_bytes = config.mapped_file_size_commit_log
+    if not isinstance(file_bytes, int) or not _SMALLEST_FILE_BYTES <= file_bytes <= 1 << 40:
+        raise BadConfig("mapped_file_size_commit_log", file_bytes, "use 256 bytes to 1 TiB")
+    if not isinstance(config.max_message_size, int) or not 1 <= config.max_message_size < 1 << 31:
         raise BadConfig("max_message_size", config.max_message_size, "use 1 byte to 2 GiB - 1")
     if config.record_checksum not in ("record", "body"):
         raise BadConfig("record_checksum", config.record_checksum, 'use "record" or "body"')
@@ -115,7 +116,7 @@ def _require_numbers(config: "MessageStoreConfig") -> None:
         if not isinstance(value, int) or not least <= value < 1 << 31:
             raise BadConfig(name, value, f"use a whole number, {least} to 2,147,483,647")
     ratio = config.access_message_in_memory_max_ratio
-    if not 0 <= ratio <= _PERCENT_MAX:
+    if not isinstance(ratio, int) or not 0 <= ratio <= _PERCENT_MAX:
         raise BadConfig("access_message_in_memory_max_ratio", ratio, "use 0 to 100 percent")
 
 

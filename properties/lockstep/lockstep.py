@@ -52,6 +52,7 @@ from tornpage.model.operations import (
     ServiceName,
     Step,
     SwitchFlag,
+    TrySettings,
 )
 from tornpage.model.state import CommitLog
 from tornpage.properties.disk.choosing import PowerLoss
@@ -84,6 +85,7 @@ from tornpage.properties.lockstep.puts import put, put_concurrently
 from tornpage.properties.lockstep.reads import get, get_message, offset_by_time, query_key
 from tornpage.properties.lockstep.recovery import Observer, Recovery
 from tornpage.properties.lockstep.services import services_will_step, step
+from tornpage.properties.lockstep.settings import settings_are_checked
 from tornpage.properties.lockstep.tables import change_table
 from tornpage.properties.program.case import Settings
 
@@ -228,6 +230,8 @@ class Lockstep:
                 commit_offset(pair, operation)
             case QueryOffsets():
                 query_offsets(pair, operation)
+            case TrySettings(part):
+                settings_are_checked(part)
             case ChangeTable():
                 change_table(pair, operation)
             case AimFault():

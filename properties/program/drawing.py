@@ -28,6 +28,7 @@ from tornpage.model.operations import (
     ReplicaState,
     ServiceName,
     SwitchFlag,
+    TrySettings,
 )
 from tornpage.model.properties import CLAUSES
 
@@ -53,6 +54,7 @@ __all__ = [
     "draw_query_offsets",
     "draw_replica",
     "draw_switch_flag",
+    "draw_try_settings",
 ]
 
 PROPERTIES = (
@@ -214,6 +216,11 @@ def draw_pull_held(rng: random.Random, words: Words = WORDS) -> PullHeld:
 def draw_switch_flag(rng: random.Random) -> SwitchFlag:
     """Draw a running flag, which is cleared more often than set."""
     return SwitchFlag(bit=rng.choice((1, 2, 4, 8)), on=rng.random() < 0.3)
+
+
+def draw_try_settings(rng: random.Random) -> TrySettings:
+    """Draw which settings a caller tries."""
+    return TrySettings(part=rng.randrange(4))
 
 
 def draw_replica(rng: random.Random) -> ReplicaIs:
