@@ -16,8 +16,9 @@ LIMITS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(
         (
             "os_page_cache_busy_time_out_mills", "max_lmq_consume_queue_num", "ha_slave_fallbehind_max",
-            "slave_timeout", "clean_resource_interval", "flush_commit_log_least_pages", "flush_commit_log_thorough_interval",
-            "commit_commit_log_least_pages", "commit_commit_log_thorough_interval", "flush_consume_queue_least_pages",
+            "slave_timeout", "clean_resource_interval", "flush_commit_log_least_pages",
+            "flush_commit_log_thorough_interval", "commit_commit_log_least_pages",
+            "commit_commit_log_thorough_interval", "flush_consume_queue_least_pages",
             "flush_consume_queue_thorough_interval", "mapped_files_ahead", "max_msgs_num_batch",
             "max_transfer_bytes_on_message_in_memory", "max_transfer_count_on_message_in_memory",
             "max_transfer_bytes_on_message_in_disk", "max_transfer_count_on_message_in_disk", "file_reserved_time",

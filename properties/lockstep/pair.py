@@ -209,8 +209,8 @@ class Pair:
     def _use_disks(self, files: RecordingFiles) -> None:
         """Set the usage of the disks of a store that was just closed or crashed."""
         self.environment.use_disk(files, 0)
-        if self.settings.second_disk_full:
-            files.full_directory = f"{ROOT}/{log_directories(2)[1]}"
+        if self.settings.first_disk_full or self.settings.second_disk_full:
+            files.full_directory = f"{ROOT}/{log_directories(2)[int(self.settings.second_disk_full)]}"
 
     @property
     def _room_bytes(self) -> int:
@@ -262,15 +262,16 @@ class Pair:
     def log_file(self, base: int) -> str:
         """Return the path that the log file with this begin has to have.
 
-        While the disk of the second directory alone is full, each file is in the first one. Once both were full, a file
-        may be in either.
+        While the disk of one directory alone is full, each file is in the other one. Once both were full, a file may
+        be in either.
         """
         settings = self.settings
-        if not settings.second_disk_full:
+        if not (settings.first_disk_full or settings.second_disk_full):
             return file_at(base, file_bytes=settings.file_bytes, log_paths=settings.log_paths)
-        first, second = (f"{ROOT}/{name}/{base:020d}" for name in log_directories(2))
-        may_be_second = self.environment.most_percent_used > self.layout.disk_forcibly_percent
-        return second if may_be_second and second in self.files.paths() else first
+        names = log_directories(2)[:: 1 if settings.second_disk_full else -1]
+        roomy, full = (f"{ROOT}/{name}/{base:020d}" for name in names)
+        may_be_full = self.environment.most_percent_used > self.layout.disk_forcibly_percent
+        return full if may_be_full and full in self.files.paths() else roomy
 
     # ---- queues --------------------------------------------------------------------------------------------------
 

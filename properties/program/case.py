@@ -52,7 +52,8 @@ class Settings:
 
     `pool_buffers` is the size of the transient store pool, 0 for none. `least_pages` is the page rule of the timed
     flush and of the timed commit. `files_ahead` is the number of log files created before they are needed. `log_paths`
-    is the number of log directories, 1 or 2. With `second_disk_full` the second one is on a disk that is nearly full.
+    is the number of log directories, 1 or 2. With `first_disk_full` or `second_disk_full` one of them is on a disk of
+    its own that is nearly full.
     A consume queue file has room for `queue_units` units. With `queue_ext`
     queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots` slots and
     room for `index_entries` - 1 entries. `java_delays` is a store that accepts delayed messages as RocketMQ 4.9.3 does,
@@ -81,6 +82,7 @@ class Settings:
     least_pages: int = 4
     log_paths: int = 1
     second_disk_full: bool = False
+    first_disk_full: bool = False
     queue_units: int = 16
     queue_ext: bool = False
     bit_maps: bool = False

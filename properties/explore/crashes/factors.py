@@ -80,9 +80,10 @@ _SETTINGS: Mapping[str, Mapping[str, Fields]] = {
     },
     "delay_levels": {str(levels): {"delay_levels": levels} for levels in (18, 2)},
     "log_directories": {
-        "1": {"log_paths": 1, "second_disk_full": False},
-        "2": {"log_paths": 2, "second_disk_full": False},
-        "second_full": {"log_paths": 2, "second_disk_full": True},
+        "1": {"log_paths": 1, "first_disk_full": False, "second_disk_full": False},
+        "2": {"log_paths": 2, "first_disk_full": False, "second_disk_full": False},
+        "first_full": {"log_paths": 2, "first_disk_full": True, "second_disk_full": False},
+        "second_full": {"log_paths": 2, "first_disk_full": False, "second_disk_full": True},
     },
     "queue_units": {str(units): {"queue_units": units} for units in (16, 4, 8)},
     "extension": {

@@ -1,4 +1,4 @@
-"""Test a store of two log directories of which the second one is on a full disk."""
+"""Test a store of two log directories of which one is on a full disk."""
 
 from dataclasses import replace
 
@@ -29,6 +29,15 @@ def test_all_files_are_in_the_directory_that_has_room(tracker: DirtyTracker) -> 
     paths = run(tracker, *FILL, Flush(), Crash(), Open(), *FILL, Flush())
     assert len(paths) >= 8
     assert all(path.startswith("/store/commitlog/") for path in paths)
+
+
+def test_all_files_are_in_the_second_directory_if_the_first_one_is_full(tracker: DirtyTracker) -> None:
+    trial = lockstep_of(Settings(file_bytes=1024, log_paths=2, first_disk_full=True), tracker=tracker)
+    for operation in (*FILL, Flush(), Crash(), Open(), *FILL, Flush()):
+        trial.run(operation)
+    paths = log_files(trial.files.paths())
+    assert len(paths) >= 8
+    assert all(path.startswith("/store/morelog/") for path in paths)
 
 
 def test_directories_take_turns_once_both_are_full(tracker: DirtyTracker) -> None:
