@@ -15,6 +15,7 @@ from tornpage.model.operations import Choice, Others
 __all__ = [
     "CLUSTER_OPERATIONS",
     "AdvanceTime",
+    "AskNode",
     "ChangeRoles",
     "CleanNode",
     "CloseNode",
@@ -39,14 +40,32 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PutOn:
-    """Put a message to a node, without waiting for its answer. A slave refuses it."""
+    """Put a message to a node, without waiting for its answer. A slave refuses it.
+
+    With `served` the put is a request in the protocol of clients.
+    """
 
     node: int = 0
     queue_id: int = 0
     body_bytes: int = 0
     fill: int = 0
     key: str = ""
+    served: bool = False
     op: Literal["put_on"] = "put_on"
+
+
+@dataclass(frozen=True, slots=True)
+class AskNode:
+    """Ask a node in the protocol of clients: all kinds of requests that change nothing but progress of groups.
+
+    Reads begin at `offset` of queue `queue_id` and return up to `count` messages. Wrong requests follow.
+    """
+
+    node: int = 0
+    queue_id: int = 0
+    offset: int = 0
+    count: int = 32
+    op: Literal["ask_node"] = "ask_node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +250,7 @@ class ChangeRoles:
 
 ClusterOperation = (
     PutOn
+    | AskNode
     | StepNode
     | RunAll
     | FlushNode

@@ -6,14 +6,17 @@ taken over from a node but its promises: the flushed offset, and the answers of 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
-from tornpage.impl.message.message import PutStatus
+from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.model.replication import step as model
 from tornpage.model.replication.operations import (
     AdvanceTime,
+    AskNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -46,6 +49,7 @@ from tornpage.properties.cluster.nodes import (
     address_of,
     message_of,
 )
+from tornpage.properties.cluster.served import ask_node, put_served
 from tornpage.properties.cluster.wire import FrameScan, forged_head
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
@@ -114,6 +118,8 @@ class ClusterTrial:
         match operation:
             case PutOn(node):
                 self._on(node, lambda each: self._put(each, operation))
+            case AskNode(node):
+                self._on(node, lambda each: ask_node(each, operation))
             case StepNode(node):
                 self._on(node, self._step)
             case RunAll(rounds):
@@ -159,7 +165,8 @@ class ClusterTrial:
     def _put(self, node: Node, put: PutOn) -> None:
         self._begin(node)
         before = node.end
-        answer = observed("put", lambda: node.store.put_async(message_of(put)))
+        by_call = partial(observed, "put", lambda: node.store.put_async(message_of(put)))
+        answer: Future[PutResult] = put_served(node, put) if put.served else by_call()
         end = node.end
         if node.role == "slave":
             if not answer.done() or answer.result().status is not PutStatus.SERVICE_NOT_AVAILABLE or end != before:

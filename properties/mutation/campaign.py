@@ -46,7 +46,7 @@ _IDLE_S_MAX = 30.0
 """Seconds of the wall clock in which a trial may use no processor time before it counts as hung."""
 
 _PACKAGES = {
-    "cluster": frozenset({"replication"}),
+    "cluster": frozenset({"replication", "serving"}),
     "consumers": frozenset({"consumer", "groups"}),
     "raft": frozenset({"raft"}),
 }

@@ -9,6 +9,7 @@ from random import Random
 
 from tornpage.model.replication.operations import (
     AdvanceTime,
+    AskNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -50,7 +51,7 @@ _BACK_MAX = 40
 _PASSED_SHARE = 0.125
 _KINDS = {
     "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 3, "clean": 6, "limit": 5,
-    "heal": 3, "reset": 4, "flip": 3, "forge": 2, "crash": 7, "restart": 8, "close": 1, "roles": 3,
+    "heal": 3, "reset": 4, "flip": 3, "forge": 2, "crash": 7, "restart": 8, "close": 1, "roles": 3, "ask": 2,
 }  # fmt: skip
 _LINK_KINDS = ("limit", "reset", "flip", "forge")
 _FAILURES = (FailFile, FailCopy, FailSyncOn)
@@ -108,7 +109,10 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
                 body_bytes=rng.choice((0, 0, 40, 300, 1500, 2500)),
                 fill=rng.randrange(8),
                 key=rng.choice(("", "k")),
+                served=rng.random() < 0.3,
             )
+        case "ask":
+            return AskNode(node, rng.randrange(2), rng.randrange(4), rng.choice((32, 1, 2)))
         case "step":
             return StepNode(node)
         case "run":
