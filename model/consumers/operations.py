@@ -38,6 +38,7 @@ __all__ = [
     "PartitionMember",
     "PassTime",
     "Produce",
+    "ReadBroker",
     "RepeatRequest",
     "RequestKind",
     "RestartBroker",
@@ -324,6 +325,19 @@ class Allocate:
     op: Literal["allocate"] = "allocate"
 
 
+@dataclass(frozen=True, slots=True)
+class ReadBroker:
+    """Let a pull consumer of another group ask the broker about a queue, pull from it, and store its progress.
+
+    It pulls up to `count` messages from `offset` on.
+    """
+
+    queue: int = 0
+    offset: int = 0
+    count: int = 32
+    op: Literal["read_broker"] = "read_broker"
+
+
 GroupOperation = (
     Produce
     | FlushBroker
@@ -353,6 +367,7 @@ GroupOperation = (
     | RestartBroker
     | CrashLocal
     | Allocate
+    | ReadBroker
 )
 """An operation of a consumer group."""
 

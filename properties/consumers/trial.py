@@ -70,6 +70,7 @@ from tornpage.model.consumers.operations import (
     PartitionMember,
     PassTime,
     Produce,
+    ReadBroker,
     RepeatRequest,
     RestartBroker,
     ResumeMember,
@@ -83,6 +84,7 @@ from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.network import RecordedConnection, Sent
+from tornpage.properties.consumers.reading import read_broker
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -178,6 +180,8 @@ class GroupTrial:
                 self._on_broker(partial(self._step_broker, service))
             case AddQueue():
                 self._on_broker(self._add_queue)
+            case ReadBroker():
+                self._on_broker(lambda: read_broker(self.host, operation, self.now_ms))
             case CrashBroker():
                 if self.host.is_up:
                     self.performed[place] = self._crash(operation)

@@ -31,6 +31,7 @@ from tornpage.model.consumers.operations import (
     PartitionMember,
     PassTime,
     Produce,
+    ReadBroker,
     RepeatRequest,
     RequestKind,
     RestartBroker,
@@ -68,7 +69,7 @@ _KINDS = {
     "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
-    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
+    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1, "read": 4,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
@@ -219,6 +220,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         case "shares":
             strategy = rng.choice(_ALLOCATIONS)
             return Allocate(strategy, rng.randrange(1, 17), rng.randrange(1, 17))
+        case "read":
+            return ReadBroker(rng.randrange(4), rng.randrange(4), rng.choice((32, 1, 2)))
         case "restart":
             return RestartBroker()
         case "local":

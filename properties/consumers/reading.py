@@ -1,0 +1,88 @@
+"""Read a broker with a pull consumer in the same process, and compare its answers with the store (contract 8).
+
+The pull consumer is of a group of its own. Progress of this group never decreases.
+"""
+
+from functools import partial
+
+from tornpage.impl.consumer.connection import Call, CallError, DirectConnection
+from tornpage.impl.consumer.lag import lag_of_group
+from tornpage.impl.consumer.pull_consumer import PullConsumer
+from tornpage.impl.consumer.queues import MessageQueue
+from tornpage.impl.consumer.requests import Answer, Bounds, OffsetFound, OffsetUpdated, Pulled, Routed
+from tornpage.model.consumers.operations import ReadBroker
+from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC, BrokerHost
+from tornpage.properties.contract import GuaranteeBroken, observed
+
+__all__ = ["READER", "read_broker"]
+
+READER = "P"
+"""The group of the pull consumer."""
+_ELSEWHERE = MessageQueue(TOPIC, "no broker", 0)
+
+
+def read_broker(host: BrokerHost, asked: ReadBroker, now_ms: int) -> None:
+    """Ask everything that a pull consumer can ask about one queue."""
+    store, number = host.store, asked.queue % host.queues
+    connection = DirectConnection(host.broker, "10.0.0.8@1")
+    consumer, queue = PullConsumer(READER, {BROKER: connection}), MessageQueue(TOPIC, BROKER, number)
+    routes = observed("routes", partial(consumer.routes, TOPIC, now_ms))
+    queues = tuple(MessageQueue(TOPIC, BROKER, each) for each in range(host.queues))
+    _is("the route", Routed(queues), next(_answer(call, now_ms) for call in routes))
+    least, most = store.min_offset_in_queue(TOPIC, number), store.max_offset_in_queue(TOPIC, number)
+    _is("the bounds", Bounds(least, most), _answer(consumer.bounds(queue, now_ms), now_ms))
+    pulled = _answer(consumer.pull(queue, asked.offset, now_ms, count=asked.count), now_ms)
+    found = store.get_message(TOPIC, number, asked.offset, max_msg_nums=asked.count)
+    with found:
+        expected = [buffer.message() for buffer in found.messages]
+    if not isinstance(pulled, Pulled) or list(pulled.messages) != expected:
+        raise GuaranteeBroken(8, "a pull consumer gets other messages than the queue has", str(expected), str(pulled))
+    _is("the end of a pull", (found.next_begin_offset, found.max_offset), (pulled.next_offset, pulled.max_offset))
+    _stores_progress(host, consumer, queue, asked.offset, now_ms)
+    _is_searched(host, consumer, queue, now_ms)
+    unreachable = consumer.bounds(_ELSEWHERE, now_ms)
+    _is("the error of an unknown broker", CallError.UNREACHABLE, unreachable.outcome(now_ms))
+    connection.close()
+    _is("the error of a closed connection", CallError.UNREACHABLE, consumer.bounds(queue, now_ms).outcome(now_ms))
+    _has_lag(host)
+
+
+def _stores_progress(host: BrokerHost, consumer: PullConsumer, queue: MessageQueue, offset: int, now_ms: int) -> None:
+    """Store progress, and ask for it: it is the largest one so far, and at most the end of the queue."""
+    before = host.store.consumer_offsets(TOPIC).get(READER, {}).get(queue.queue_id)
+    updated = _answer(consumer.update_offset(queue, offset, now_ms), now_ms)
+    after = host.store.consumer_offsets(TOPIC).get(READER, {}).get(queue.queue_id)
+    most = host.store.max_offset_in_queue(TOPIC, queue.queue_id)
+    wanted = max(min(offset, most), before or 0)
+    if not isinstance(updated, OffsetUpdated) or after != wanted or updated.offset != wanted:
+        raise GuaranteeBroken(22, "the progress of a pull consumer is wrong", str(wanted), f"{after}, {updated}")
+    found = _answer(consumer.query_offset(queue, now_ms), now_ms)
+    if not isinstance(found, OffsetFound) or found.offset != wanted:
+        raise GuaranteeBroken(22, "a pull consumer finds other progress than it stored", str(wanted), str(found))
+
+
+def _is_searched(host: BrokerHost, consumer: PullConsumer, queue: MessageQueue, now_ms: int) -> None:
+    """Search by time: before all messages, and after them."""
+    for time_ms in (0, now_ms + 1):
+        expected = host.store.offset_in_queue_by_time(TOPIC, queue.queue_id, time_ms)
+        found = _answer(consumer.search_offset(queue, time_ms, now_ms), now_ms)
+        if not isinstance(found, OffsetFound) or found.offset != expected:
+            raise GuaranteeBroken(8, "a search by time finds another message", str(expected), str(found))
+
+
+def _has_lag(host: BrokerHost) -> None:
+    """Compare the lag of the group in each queue with the ends of the queues and its progress."""
+    store = host.store
+    for queue, lag in observed("lag_of_group", partial(lag_of_group, store, GROUP)).items():
+        progress = store.consumer_offsets(queue.topic).get(GROUP, {}).get(queue.queue_id)
+        most = store.max_offset_in_queue(queue.topic, queue.queue_id)
+        _is("the lag of a group", (most, progress, most - (progress or 0)), (lag.max_offset, lag.progress, lag.diff))
+
+
+def _answer(call: Call, now_ms: int) -> Answer | CallError | None:
+    return observed("a call", partial(call.outcome, now_ms))
+
+
+def _is(what: str, expected: object, found: object) -> None:
+    if found != expected:
+        raise GuaranteeBroken(8, f"{what} is wrong for a pull consumer", str(expected), str(found))
