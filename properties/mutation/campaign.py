@@ -56,6 +56,9 @@ They are tried first on their own packages. On other packages they are tried onl
 statement.
 """
 
+_OF_THREADS = {"removed lock": "interleavings", "swapped in lock": "interleavings"}
+"""The strategy that is tried first on the mutants of an operator."""
+
 
 @dataclass(frozen=True, slots=True)
 class MutationPlan:
@@ -76,13 +79,15 @@ class MutationPlan:
     def strategies_of(self, mutant: Mutant) -> tuple[str, ...]:
         """Return the strategies for a mutant in the order in which they are tried.
 
-        Those for its package come first, then the one that runs the changed statement first. The order changes the cost
-        and not the result.
+        Those for its package come first, then the one that runs the changed statement first. Interleavings come before
+        all others if the change is about a lock. The order changes the cost and not the result.
         """
         ordered = self.reach.order(mutant.statement, self.strategies)
         own = tuple(name for name in ordered if mutant.package in _PACKAGES.get(name, ()))
         general = tuple(name for name in ordered if name not in _PACKAGES)
-        return (*own, *general) or ordered
+        found = (*own, *general) or ordered
+        first = _OF_THREADS.get(mutant.operator)
+        return tuple(sorted(found, key=lambda name: name != first))
 
     def traces_of(self, mutant: Mutant) -> tuple[str, ...]:
         """Return the trials of `TRACES` that run the changed statement."""

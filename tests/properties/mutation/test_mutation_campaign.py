@@ -151,6 +151,13 @@ def test_strategy_of_a_package_is_tried_first_on_it(package: str, first: str) ->
     assert wanted.strategies_of(mutant("a", package))[0] == first
 
 
+def test_interleavings_are_tried_first_on_changes_of_locks() -> None:
+    wanted = replace(plan(), strategies=("random", "consumers", "interleavings"))
+    lock = replace(mutant("a", "consumer"), operator="removed lock")
+    assert wanted.strategies_of(lock) == ("interleavings", "consumers", "random")
+    assert wanted.strategies_of(mutant("a", "consumer")) == ("consumers", "random", "interleavings")
+
+
 def test_strategy_of_another_package_is_tried_if_no_other_one_runs_the_statement() -> None:
     measured = reach(machine={}, random={}, cluster={"log.x:2": 3.0})
     assert plan(reach=measured).strategies_of(mutant("a", "log")) == ("cluster",)
