@@ -64,7 +64,10 @@ def by_hash(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int
 
 
 def by_machine_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
-    """Return contiguous shares of equal size. The queues that are left go to the first members, one to each."""
+    """Return contiguous shares of equal size.
+
+    The queues that are left go to the first members, one to each.
+    """
     small, more = divmod(len(queues), len(members))
     found = {}
     for number, member in enumerate(members):
@@ -74,9 +77,9 @@ def by_machine_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, 
 
 
 def by_nearby_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
-    """Divide the queues of each room evenly among the members of this room, or among all if it has none.
+    """Divide the queues of each room evenly among the members of this room.
 
-    A queue and a member are texts that begin with the name of their room and a slash.
+    All members share the queues of a room without members. A queue and a member are texts that begin with the name of their room and a slash.
     """
     found: dict[str, list[int]] = {member: [] for member in members}
     rooms = [_room(queue) for queue in queues]

@@ -327,7 +327,7 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class ReadBroker:
-    """Let a pull consumer of another group ask the broker about a queue, pull from it, and store its progress.
+    """Let a pull consumer of another group ask the broker everything about a queue.
 
     It pulls up to `count` messages from `offset` on.
     """

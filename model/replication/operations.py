@@ -56,9 +56,9 @@ class PutOn:
 
 @dataclass(frozen=True, slots=True)
 class AskNode:
-    """Ask a node in the protocol of clients: all kinds of requests that change nothing but progress of groups.
+    """Ask a node in the protocol of clients, with every kind of request.
 
-    Reads begin at `offset` of queue `queue_id` and return up to `count` messages. Wrong requests follow.
+    The requests change nothing but progress of groups. Reads begin at `offset` of queue `queue_id` and return up to `count` messages. Wrong requests follow.
     """
 
     node: int = 0

@@ -38,7 +38,10 @@ WRONG: tuple[dict[str, Any], ...] = (
 
 
 def put_served(node: Node, put: PutOn) -> "Future[PutResult]":
-    """Put by a request; return the future of the store. Raises GuaranteeBroken if the put has no future."""
+    """Put by a request; return the future of the store.
+
+    Raises GuaranteeBroken if the put has no future.
+    """
     message = message_of(put)
     body = message.body or b""
     request = {"op": "put", **_HERE, "queue": put.queue_id, "body64": base64.b64encode(body).decode()}

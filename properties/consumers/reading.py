@@ -1,6 +1,6 @@
-"""Read a broker with a pull consumer in the same process, and compare its answers with the store (contract 8).
+"""Read a broker with a pull consumer, and compare the answers (contract 8).
 
-The pull consumer is of a group of its own. Progress of this group never decreases.
+The consumer is in the process of the broker. It is of a group of its own, whose progress never decreases. The store says what is right.
 """
 
 from functools import partial
@@ -48,7 +48,10 @@ def read_broker(host: BrokerHost, asked: ReadBroker, now_ms: int) -> None:
 
 
 def _stores_progress(host: BrokerHost, consumer: PullConsumer, queue: MessageQueue, offset: int, now_ms: int) -> None:
-    """Store progress, and ask for it: it is the largest one so far, and at most the end of the queue."""
+    """Store progress, and ask for it.
+
+    It is the largest one so far, and at most the end of the queue.
+    """
     before = host.store.consumer_offsets(TOPIC).get(READER, {}).get(queue.queue_id)
     updated = _answer(consumer.update_offset(queue, offset, now_ms), now_ms)
     after = host.store.consumer_offsets(TOPIC).get(READER, {}).get(queue.queue_id)

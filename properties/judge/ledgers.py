@@ -344,7 +344,7 @@ _TABLE_NAMES: Mapping[TableName, str] = {"topics": "topicConfigTable", "groups":
 
 
 def entry_fields(table: TableName, name: str, number: int) -> dict[str, object]:
-    """Return the fields of an entry of a broker table that a number stands for, under RocketMQ's names."""
+    """Return the fields that a number stands for in a broker table, under RocketMQ's names."""
     if table == "topics":
         return {
             "topicName": name, "readQueueNums": number + 1, "writeQueueNums": number + 2, "perm": 4 + 2 * (number % 2),

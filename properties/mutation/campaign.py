@@ -181,7 +181,10 @@ class _Queue:
         return None if not name or key in self.rows else key
 
     def _next_trace(self, mutant: Mutant) -> str:
-        """Return the next trial that compares a mutant, empty after the last one or one that differs."""
+        """Return the next trial that compares a mutant.
+
+        It is empty after the last one, and after one that differs.
+        """
         for name in self.plan.traces_of(mutant):
             row = self.rows.get(MutantKey(mutant.id, name, self.plan.base_seed))
             if row is None:

@@ -38,7 +38,10 @@ def unit_test_folder() -> Path | None:
 
 
 def unit_tests_of(package: str) -> Path | None:
-    """Return the folder with the unit tests of a package of the store, or None outside of a checkout."""
+    """Return the folder with the unit tests of a package of the store.
+
+    Return None outside of a checkout.
+    """
     folder = unit_test_folder()
     return folder / package if folder is not None and (folder / package).is_dir() else folder
 

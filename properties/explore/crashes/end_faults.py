@@ -308,7 +308,10 @@ class EndFaults:
     # ---- single records ----------------------------------------------------------------------------------------------
 
     def _put_some(self, *, later_ms: int = 1) -> None:
-        """Put a few small messages and bring them into the queues. The last one comes `later_ms` after the others."""
+        """Put a few small messages and bring them into the queues.
+
+        The last one comes `later_ms` after the others.
+        """
         for number in range(self._rng.randrange(1, 5)):
             self._carry_out(Put(body_bytes=60 + number, fill=number, properties=self._rng.choice(("", "KEYS\x01k1"))))
         self._carry_out(Put(body_bytes=20, advance_ms=later_ms))
