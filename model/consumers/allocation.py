@@ -79,7 +79,8 @@ def by_machine_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, 
 def by_nearby_room(queues: Sequence[str], members: Sequence[str]) -> dict[str, list[int]]:
     """Divide the queues of each room evenly among the members of this room.
 
-    All members share the queues of a room without members. A queue and a member are texts that begin with the name of their room and a slash.
+    All members share the queues of a room without members. A queue and a member are texts that begin with the name of
+    their room and a slash.
     """
     found: dict[str, list[int]] = {member: [] for member in members}
     rooms = [_room(queue) for queue in queues]

@@ -58,7 +58,8 @@ class PutOn:
 class AskNode:
     """Ask a node in the protocol of clients, with every kind of request.
 
-    The requests change nothing but progress of groups. Reads begin at `offset` of queue `queue_id` and return up to `count` messages. Wrong requests follow.
+    The requests change nothing but progress of groups. Reads begin at `offset` of queue `queue_id` and return up to
+    `count` messages. Wrong requests follow.
     """
 
     node: int = 0

@@ -1,6 +1,7 @@
 """Read a broker with a pull consumer, and compare the answers (contract 8).
 
-The consumer is in the process of the broker. It is of a group of its own, whose progress never decreases. The store says what is right.
+The consumer is in the process of the broker. It is of a group of its own, whose progress never decreases. The store
+says what is right.
 """
 
 from functools import partial

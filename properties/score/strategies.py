@@ -298,7 +298,8 @@ def strategies_named(names: str) -> tuple[str, ...]:
 def traced_runs(strategy: str, tracker: DirtyTracker) -> Iterator[str]:
     """Yield what each run of a strategy did, as text.
 
-    The text has the end of the run, what happened in it, and what it broke. The runs have fixed seeds. Raises KeyError for a strategy without traced runs.
+    The text has the end of the run, what happened in it, and what it broke. The runs have fixed seeds. Raises KeyError
+    for a strategy without traced runs.
     """
     return {
         "cluster": _traced_clusters,
