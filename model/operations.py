@@ -510,7 +510,7 @@ class AimFault:
 class TrySettings:
     """A caller builds configurations with one valid or invalid setting each.
 
-    They are a fourth of `model.settings.cases`: those with number `part` modulo 4.
+    They are a fourth of `model.broker.settings.cases`: those with number `part` modulo 4.
     """
 
     part: int = 0

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
+from tornpage.model.broker.tables import Tables
 from tornpage.model.message import Message
 from tornpage.model.operations import AimFault, ReplicaState, Role, VerifyReads
 from tornpage.model.progress import ConsumerProgress
-from tornpage.model.tables import Tables
 
 if TYPE_CHECKING:
     from tornpage.model.commitlog import Appended

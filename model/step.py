@@ -38,6 +38,7 @@ from tornpage.model.answers import (
     marks_of,
     put_answer,
 )
+from tornpage.model.broker.tables import with_entry
 from tornpage.model.commitlog import Appended, PutOutcome, allocate_round
 from tornpage.model.message import Batch, Message, PutStatus
 from tornpage.model.operations import (
@@ -86,7 +87,6 @@ from tornpage.model.payloads import born_at, given_of
 from tornpage.model.queues import dispatch
 from tornpage.model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
 from tornpage.model.step_under_faults import places_of
-from tornpage.model.tables import with_entry
 from tornpage.model.waiting import Waiting, answered
 
 __all__ = [

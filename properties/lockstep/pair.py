@@ -15,12 +15,12 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.read.read_buffer import RecordBuffer
 from tornpage.impl.store import MessageStore
+from tornpage.model.broker.tables import table_of
 from tornpage.model.dispatch import Queue
 from tornpage.model.operations import AimFault, Operation, ServiceName
 from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
-from tornpage.model.tables import table_of
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image

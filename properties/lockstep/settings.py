@@ -5,7 +5,7 @@ from typing import Any
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
-from tornpage.model.settings import cases
+from tornpage.model.broker.settings import cases
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = ["settings_are_checked"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig, TopicConfig
 from tornpage.model.answers import Answer, matches
+from tornpage.model.broker.tables import Tables, table_of
 from tornpage.model.operations import ChangeTable, TableName
 from tornpage.model.step import applies
-from tornpage.model.tables import Tables, table_of
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.evidence import Recovered
 from tornpage.properties.judge.ledgers import BROKER_TABLES, entry_fields

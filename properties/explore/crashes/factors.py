@@ -260,17 +260,18 @@ EXCLUDED: tuple[Pair, ...] = tuple(sorted(_excluded()))
 
 _STANDARD_LEVELS = {
     "fault_in_session": "off",
-    "rule_replica_is": "off",
     "step_group-commit": "off",
     "step_commit": "off",
     "step_allocate": "off",
+    "step_pull-hold": "off",
+    **{f"rule_{name}": "off" for name, rule in RULES.items() if not rule.weight},
 }
 STANDARD_ROW: Row = {
     factor: _STANDARD_LEVELS.get(factor, "on" if factor.startswith(("rule_", "step_")) else levels[0])
     for factor, levels in PLANNED.items()
 }
-"""The first row of each array: the usual level of each factor, with all rules. A campaign of one run hits every fault,
-rule and judge with it."""
+"""The first row of each array: the usual level of each factor, with all rules of the standard configuration. A campaign
+of one run hits every fault, rule and judge that it has to hit."""
 
 RUNS_PER_ARRAY = 256
 """Runs after which another array begins. The first half has every pair, the second half many threes."""

@@ -8,7 +8,7 @@ import pytest
 from tornpage.impl.config import config_checks, message_store_config
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
-from tornpage.model.settings import LIMITS, cases
+from tornpage.model.broker.settings import LIMITS, cases
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.lockstep.settings import settings_are_checked
 

@@ -10,6 +10,7 @@ from tornpage.model.operations import (
     Call,
     CancelPull,
     ChangeRole,
+    ChangeTable,
     Clean,
     ClockStep,
     Close,
@@ -47,6 +48,7 @@ from tornpage.model.operations import (
     ReplicaIs,
     Step,
     SwitchFlag,
+    TrySettings,
 )
 from tornpage.properties.program.case import BadToken, Case, Settings, describe
 
@@ -109,6 +111,8 @@ PUTS = Case(
         ReleaseBuffer(),
         DeleteTopics(in_use=("T", "订单")),
         CommitOffset(group="订", queue=-1, behind=-3),
+        ChangeTable("groups", "订", 7),
+        TrySettings(part=3),
         QueryOffsets(group="h", queue=2),
         HarmField("queue_id", record=1, value=3),
         HarmOpen("other", record=2, byte=5),

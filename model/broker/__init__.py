@@ -1,0 +1,1 @@
+"""Specify what a broker keeps beside its messages: broker tables, and the limits of settings."""
