@@ -123,7 +123,8 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
         files[path] = data[:start] + bytes(len(data) - start)
         if not start and _base(path):
             del files[path]
-        return Image(image.directories, files) if _is_queued(pair, record) else None
+        is_judged = bool(log_files(files)) and _is_queued(pair, record)  # without a log file nothing says where it was
+        return Image(image.directories, files) if is_judged else None
     body = record.message.body or b""
     at = data.find(body, start + _FIXED_BYTES) if body else -1
     flushed_ms = int.from_bytes(files.get(f"{ROOT}/checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True) - 3000

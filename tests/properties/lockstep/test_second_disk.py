@@ -33,7 +33,8 @@ def test_all_files_are_in_the_directory_that_has_room(tracker: DirtyTracker) -> 
 
 def test_all_files_are_in_the_second_directory_if_the_first_one_is_full(tracker: DirtyTracker) -> None:
     trial = lockstep_of(Settings(file_bytes=1024, log_paths=2, first_disk_full=True), tracker=tracker)
-    for operation in (*FILL, Flush(), Crash(), Open(), *FILL, Flush()):
+    operations: tuple[Operation, ...] = (*FILL, Flush(), Crash(), Open(), *FILL, Flush())
+    for operation in operations:
         trial.run(operation)
     paths = log_files(trial.files.paths())
     assert len(paths) >= 8
