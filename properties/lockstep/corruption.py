@@ -113,7 +113,7 @@ class Corruption:
         beside = self._beside(operation, image)
         image, is_complete = (image, True) if beside is None else (beside, False)
         files = pair.new_disk(image)
-        store = pair.open_on(files, whole_log=True)
+        store = pair.open_on(files, whole_log=True, verifies=True)
         if store.read_only_reason is None:
             sentence = f"the store does not notice damage at offset {lost.offset}"
             raise GuaranteeBroken(7, sentence, "read-only", "read-write")
@@ -121,7 +121,8 @@ class Corruption:
         if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
             raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
         self._serves_what_verifies(store, lost, is_complete=is_complete)
-        self._serves_what_verifies(pair.open_on(pair.last_disk(image)), lost, is_complete=is_complete)
+        store_again = pair.open_on(pair.last_disk(image), verifies=True)
+        self._serves_what_verifies(store_again, lost, is_complete=is_complete)
         store.close()
         if pair.durable(files).files != {**image.files}:
             raise GuaranteeBroken(7, "opening a damaged store changed it")

@@ -216,9 +216,13 @@ class Pair:
     def _room_bytes(self) -> int:
         return self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
 
-    def open_on(self, files: RecordingFiles, *, whole_log: bool = False) -> MessageStore:
-        """Open the store on a disk by its real load path. A refusal breaks contract 7."""
+    def open_on(self, files: RecordingFiles, *, whole_log: bool = False, verifies: bool = False) -> MessageStore:
+        """Open the store on a disk by its real load path. A refusal breaks contract 7.
+
+        With `verifies` every read verifies, whatever the setting. Without verification damage may be returned.
+        """
         config = replace(self._config, check_whole_log_on_recover=True) if whole_log else self._config
+        config = replace(config, verify_reads="always") if verifies else config
         try:
             store = MessageStore.open(
                 ROOT,
