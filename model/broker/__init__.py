@@ -1,1 +1,1 @@
-"""Specify what a broker keeps beside its messages: broker tables, and the limits of settings."""
+"""Specify what a broker keeps beside its messages: tables, and the limits of settings."""
