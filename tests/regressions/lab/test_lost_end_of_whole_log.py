@@ -8,7 +8,7 @@ Found by: a mutant whose failure the original had as well.
 """
 
 from tests.support.regressions import Attempt
-from tornpage.model.operations import Clean, Flush, HarmField, Put, Step
+from tornpage.model.operations import Clean, Flush, HarmField, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 
 PUTS = [Put(body_bytes=600, fill=number) for number in range(4)]
@@ -16,5 +16,5 @@ DELETED = Clean(after_hours=73, manual=True, percent=10)
 
 
 def test_whole_log_is_lost_after_retention(attempt: Attempt) -> None:
-    operations = (*PUTS, Flush(), Step("reput"), DELETED, HarmField("end"))
+    operations: tuple[Operation, ...] = (*PUTS, Flush(), Step("reput"), DELETED, HarmField("end"))
     assert attempt(operations, Settings(file_bytes=1024, trailer=False)) is None
