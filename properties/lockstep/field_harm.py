@@ -181,7 +181,7 @@ def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
     """Open the copy, read it, put to its queues, open it again. Raises GuaranteeBroken."""
     before = _before(pair, harmed, harm)
     files = pair.new_disk(image)
-    store = pair.open_on(files, whole_log=True)
+    store = pair.open_on(files, whole_log=True, verifies=True)
     if harm.field in ("body", "end", "swapped") and store.read_only_reason is None:
         raise GuaranteeBroken(7, f"damage at offset {harmed.offset} goes unnoticed", "read-only", "read-write")
     if harm.field in ("ahead", "queue_bytes") and store.read_only_reason is not None:
@@ -189,7 +189,7 @@ def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
         raise GuaranteeBroken(7, f"{what} are taken for damage of the log", "read-write", store.read_only_reason)
     _raise_broken(before, _answers(store, before))
     store.close()
-    again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True)
+    again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True, verifies=True)
     _raise_broken(before, _answers(again, before))
     again.close()
 
