@@ -6,11 +6,36 @@ Source: `MessageExt`, `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import blake2b
 
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.message.message import StoredMessage
 
-__all__ = ["Batch", "ConcurrentStatus", "ConsumerMessage", "OrderlyStatus"]
+__all__ = ["Batch", "ConcurrentStatus", "ConsumerMessage", "OrderlyStatus", "identity_of"]
+
+_IDENTITY_BYTES = 16
+
+
+def identity_of(stored: StoredMessage) -> str:
+    """Return a digest of everything that a copy of a record has from it.
+
+    Two records have equal identities only if their copies are equal. A physical offset does not tell records apart:
+    after a crash that cut the log another record may begin there.
+    """
+    fields = (
+        stored.message_id,
+        stored.topic,
+        stored.queue_id,
+        stored.queue_offset,
+        stored.store_timestamp,
+        stored.flag,
+        stored.born_timestamp,
+        stored.born_host,
+        stored.reconsume_times,
+        sorted(stored.properties.items()),
+        bytes(stored.body),
+    )
+    return blake2b(repr(fields).encode(), digest_size=_IDENTITY_BYTES).hexdigest()
 
 
 class ConcurrentStatus(Enum):

@@ -391,12 +391,14 @@ class SearchOffset:
 class SendBack:
     """Have a message delivered to the group again later.
 
-    `commit_log_offset` is the physical offset of the message. `delay_level` 0 lets the broker choose, and -1 sends the
-    message to the dead letters at once. `key` is equal in repetitions of the request, which store no second copy.
+    `commit_log_offset` is the physical offset of the message, and `identity` tells it from another record at this
+    offset (`impl.consumer.messages.identity_of`). `delay_level` 0 lets the broker choose, and -1 sends the message to
+    the dead letters at once. `key` is equal in repetitions of the request, which store no second copy.
     """
 
     group: str
     commit_log_offset: int
+    identity: str
     delay_level: int
     max_reconsume_times: int
     key: str

@@ -1,7 +1,11 @@
 """Messages on their way back to the broker.
 
 A message is sent back to the broker that has it. If that is refused or has no answer, a copy is sent to the retry topic
-of the next broker, with the same key. The message stays cached, and pins the progress, until a copy is stored. Source:
+of the next broker, with the same key. The message stays cached, and pins the progress, until a copy is stored.
+
+Both requests store the same copy: its number of tries is that of the pulled record and one more. Tries of this client
+after a return that failed are not counted, because they have no growing delays. RocketMQ counts them only in the second
+request. An orderly client counts its tries itself, and sends a message back after the last one. Source:
 `DefaultMQPushConsumerImpl.sendMessageBack`.
 """
 
@@ -10,7 +14,7 @@ from dataclasses import dataclass
 from tornpage.impl.consumer.client import NEVER, Client, due_of
 from tornpage.impl.consumer.connection import Call
 from tornpage.impl.consumer.holding import Holding
-from tornpage.impl.consumer.messages import ConsumerMessage
+from tornpage.impl.consumer.messages import ConsumerMessage, identity_of
 from tornpage.impl.consumer.requests import SendBack, SendBackStatus, SendToRetry, SentBack
 
 __all__ = ["Return", "Returns"]
@@ -18,10 +22,11 @@ __all__ = ["Return", "Returns"]
 
 @dataclass(slots=True, eq=False)
 class Return:
-    """One message on its way. `is_stored` is None until the outcome is known."""
+    """One message on its way. `is_stored` is None until the outcome is known. `times` are its tries so far."""
 
     holding: Holding
     message: ConsumerMessage
+    times: int
     delay_level: int
     call: Call
     is_copy: bool
@@ -40,14 +45,20 @@ class Returns:
     ) -> None:
         """Begin to send a message back; `as_copy` begins with the copy."""
         broker_name = holding.queue.broker_name
+        times = message.reconsume_times if as_copy else message.stored.reconsume_times
         if as_copy:
-            call = self._copied(message, now_ms, delay_level, broker_name)
+            call = self._copied(message, times, now_ms, delay_level, broker_name)
         else:
-            times_max = self._client.settings.reconsume_times_max
-            key = self._key(message)
-            request = SendBack(self._client.group, message.commit_log_offset, delay_level, times_max, key)
+            request = SendBack(
+                self._client.group,
+                message.commit_log_offset,
+                identity_of(message.stored),
+                delay_level,
+                self._client.settings.reconsume_times_max,
+                self._key(message),
+            )
             call = self._client.call(broker_name, request, now_ms)
-        self._returns.append(Return(holding, message, delay_level, call, as_copy))
+        self._returns.append(Return(holding, message, times, delay_level, call, as_copy))
         holding.returning += 1
 
     def finished(self, now_ms: int) -> tuple[list[Return], int]:
@@ -78,9 +89,9 @@ class Returns:
         else:
             each.is_copy = True
             broker_name = self._client.broker_after(each.holding.queue.broker_name)
-            each.call = self._copied(each.message, now_ms, each.delay_level, broker_name)
+            each.call = self._copied(each.message, each.times, now_ms, each.delay_level, broker_name)
 
-    def _copied(self, message: ConsumerMessage, now_ms: int, delay_level: int, broker_name: str) -> Call:
+    def _copied(self, message: ConsumerMessage, times: int, now_ms: int, delay_level: int, broker_name: str) -> Call:
         stored = message.stored
         request = SendToRetry(
             self._client.group,
@@ -91,7 +102,7 @@ class Returns:
             stored.born_timestamp,
             stored.born_host,
             stored.properties.get("ORIGIN_MESSAGE_ID", stored.message_id),
-            message.reconsume_times,
+            times,
             self._client.settings.reconsume_times_max,
             self._key(message),
             delay_level,
@@ -99,7 +110,10 @@ class Returns:
         return self._client.call(broker_name, request, now_ms)
 
     def _key(self, message: ConsumerMessage) -> str:
-        """Return the key of a message and of its number of deliveries."""
+        """Return the key of a message and of its number of deliveries.
+
+        It has the identity of the message: after a crash another one may have its place.
+        """
         queue = message.queue
         place = f"{queue.broker_name}/{queue.topic}/{queue.queue_id}/{message.queue_offset}"
-        return f"{self._client.group}/{place}/{message.commit_log_offset}/{message.stored.reconsume_times}"
+        return f"{self._client.group}/{place}/{message.commit_log_offset}/{identity_of(message.stored)}"

@@ -5,12 +5,16 @@ of the store's mode, so that a consumer that counts the original as finished can
 with WAIT=false. A request that is repeated with its key stores no second copy, while the broker remembers the key. A
 group whose `retry_queue_nums` is 0 is refused; RocketMQ answers success then and stores nothing.
 
+A request names the identity of its message. After a crash that cut the log, another record may be at the physical
+offset. The request is refused then, and the client sends its own copy. RocketMQ copies the other message.
+
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `handleRetryAndDLQ`.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from tornpage.impl.consumer.messages import identity_of
 from tornpage.impl.consumer.queues import dead_letter_topic, retry_topic
 from tornpage.impl.consumer.requests import Answer, Refusal, Refused, SendBack, SendBackStatus, SendToRetry, SentBack
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
@@ -18,11 +22,16 @@ from tornpage.impl.message.message import Message, PutStatus, StoredMessage
 from tornpage.impl.parts import Parts
 from tornpage.impl.store import MessageStore
 
-__all__ = ["RETRY_DELAY_LEVEL", "SendBacks", "copy_properties", "is_dead", "retry_delay_level"]
+__all__ = ["RETRY_DELAY_LEVEL", "SendBacks", "copy_properties", "is_dead", "is_same_record", "retry_delay_level"]
 
 RETRY_DELAY_LEVEL = 3
 """The delay level of the first retry; each further one has the next level."""
 _RETRY_TOPIC, _ORIGIN_ID, _DELAY, _WAIT = "RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "DELAY", "WAIT"
+
+
+def is_same_record(request: SendBack, stored: StoredMessage) -> bool:
+    """Return whether the record at the physical offset of a request is the message that the client has."""
+    return request.identity == identity_of(stored)
 
 
 def is_dead(reconsume_times: int, times_max: int, delay_level: int) -> bool:
@@ -59,6 +68,7 @@ class SendBacks:
         self._store = store
         self._keys_max = keys_max
         self._keys: OrderedDict[str, None] = OrderedDict()
+        self._is_same_record = parts.of(is_same_record)
         self._is_dead = parts.of(is_dead)
         self._delay_level = parts.of(retry_delay_level)
         self._properties = parts.of(copy_properties)
@@ -68,6 +78,8 @@ class SendBacks:
         stored = self._store.get(request.commit_log_offset).message
         if stored is None:
             return Refused(Refusal.SYSTEM_ERROR, f"no message is at physical offset {request.commit_log_offset}")
+        if not self._is_same_record(request, stored):
+            return Refused(Refusal.SYSTEM_ERROR, f"another message is at physical offset {request.commit_log_offset}")
         copy = SendToRetry(
             request.group,
             stored.topic,

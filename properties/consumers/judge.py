@@ -300,13 +300,13 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     failed = [each for each in group.tries if each.identity == entry.identity]
     if not failed:
         raise GuaranteeBroken(23, f"{name} is sent back without a failed try", "a failed try", "none")
-    tries = max(group.tries[each] + each.times for each in failed) - 1
+    tries = max(group.tries[each] + each.times for each in failed) - 1 if rules.is_orderly else tried.times
     if group.copies.get(entry, 0) >= sum(group.tries[each] for each in failed):
         raise GuaranteeBroken(23, f"{name} is copied twice for one failed try", "one copy", "another one")
     if is_dead and tries < rules.times_max:
         sentence = f"{name} becomes a dead letter too early"
         raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tries}")
-    if not is_dead and tried not in group.tries:
+    if tried not in group.tries and not (is_dead and rules.is_orderly):
         raise GuaranteeBroken(23, f"{name} is sent back without its failed try", f"try {entry.times}", str(failed))
     if not is_dead and tried.times >= rules.times_max:
         sentence = f"{name} is retried after its last try"

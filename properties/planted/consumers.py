@@ -41,7 +41,13 @@ from tornpage.impl.consumer.requests import (
     UpdateStatus,
 )
 from tornpage.impl.consumer.returns import Return, Returns
-from tornpage.impl.consumer.send_back import SendBacks, copy_properties, is_dead, retry_delay_level
+from tornpage.impl.consumer.send_back import (
+    SendBacks,
+    copy_properties,
+    is_dead,
+    is_same_record,
+    retry_delay_level,
+)
 from tornpage.impl.consumer.settings import ConsumerSettings
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.fastjson import written
@@ -329,6 +335,11 @@ class _StoredNowhere(SendBacks):
         return SentBack(SendBackStatus.RETRY)
 
 
+def _whatever_is_there(*_: Any) -> bool:
+    """Copy the record at the physical offset, whatever message it is (C29)."""
+    return True
+
+
 class _Forgetful(SendBacks):
     """Remember no key of a request (C26)."""
 
@@ -518,4 +529,9 @@ BUGS = (
     PlantedBug("CC26", "a repeated request to send a message back stores a second copy", 23,
         Parts({SendBacks: _Forgetful}), origin=_origin("C26", "A time-out after the copy was stored"),
         consumers=(_PLAIN, (Join(), Produce(), RunGroup(by_ms=6_000, result="later")))),
+    PlantedBug("CC29", "a message that is sent back after a crash is another one at its physical offset", 23,
+        Parts({is_same_record: _whatever_is_there}),
+        origin=_origin("C29", "A message is sent back by its physical offset"),
+        consumers=(_PLAIN, (Produce(), HoldResults(), Join(), RunGroup(), CrashBroker(), RestartBroker(), Produce(),
+                            FinishBatch(result="later"), RunGroup()))),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 from tests.support.impl.consumers import GROUP, World
+from tornpage.impl.consumer.messages import identity_of
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
     Answer,
@@ -173,7 +174,7 @@ def test_refusals_of_pulls(here: World) -> None:
         UpdateOffset(GROUP, QUEUE, 0),
         Heartbeat(GROUP, "1", (ALL,)),
         Members(GROUP, "orders"),
-        SendBack(GROUP, 0, 0, 16, "k"),
+        SendBack(GROUP, 0, "", 0, 16, "k"),
     ],
 )
 def test_unknown_group_is_an_answer_of_its_own(world: MakeWorld, request_: Request) -> None:
@@ -357,15 +358,31 @@ def test_bounds_and_search(here: World) -> None:
 # ---- messages sent back ----------------------------------------------------------------------------------------------
 
 
+def send_back(here: World, offset: int, level: int, times_max: int, key: str) -> Answer:
+    stored = here.store.get(offset).message
+    assert stored is not None
+    return ask(here, SendBack(GROUP, offset, identity_of(stored), level, times_max, key))
+
+
 def test_unknown_offset_is_not_sent_back(here: World) -> None:
-    assert reason(ask(here, SendBack(GROUP, 12_345, 0, 16, "k"))) is Refusal.SYSTEM_ERROR
+    assert reason(ask(here, SendBack(GROUP, 12_345, "", 0, 16, "k"))) is Refusal.SYSTEM_ERROR
+
+
+def test_another_record_at_the_offset_is_not_sent_back(here: World) -> None:
+    """C29: RocketMQ copies the record that is there now."""
+    put, other = here.put("m0", "m1")
+    there = here.store.get(other.offset).message
+    assert there is not None
+    answer = ask(here, SendBack(GROUP, put.offset, identity_of(there), 0, 16, "k"))
+    assert reason(answer) is Refusal.SYSTEM_ERROR
+    assert here.store.max_offset == other.offset + there.size_bytes
 
 
 def test_repeated_key_stores_one_copy(here: World) -> None:
     (put,) = here.put("m0")
-    assert ask(here, SendBack(GROUP, put.offset, 0, 16, "k")) == SentBack(SendBackStatus.RETRY)
-    assert ask(here, SendBack(GROUP, put.offset, 0, 16, "k")) == SentBack(SendBackStatus.REPEATED)
-    assert ask(here, SendBack(GROUP, put.offset, 0, 0, "l")) == SentBack(SendBackStatus.DEAD_LETTER)
+    assert send_back(here, put.offset, 0, 16, "k") == SentBack(SendBackStatus.RETRY)
+    assert send_back(here, put.offset, 0, 16, "k") == SentBack(SendBackStatus.REPEATED)
+    assert send_back(here, put.offset, 0, 0, "l") == SentBack(SendBackStatus.DEAD_LETTER)
     assert here.store.max_offset_in_queue("SCHEDULE_TOPIC_XXXX", 2) in (0, 1)
 
 
@@ -373,18 +390,18 @@ def test_old_keys_are_forgotten(world: MakeWorld) -> None:
     here = world(repeated_keys_max=1)
     (put,) = here.put("m0")
     for key in ("k", "l", "k"):
-        assert ask(here, SendBack(GROUP, put.offset, 0, 16, key)) == SentBack(SendBackStatus.RETRY)
+        assert send_back(here, put.offset, 0, 16, key) == SentBack(SendBackStatus.RETRY)
 
 
 def test_default_maximum_is_that_of_the_group(here: World) -> None:
     here.store.put_subscription_group(SubscriptionGroupConfig(GROUP, retry_max_times=0))
     (put,) = here.put("m0")
-    assert ask(here, SendBack(GROUP, put.offset, 0, -1, "k")) == SentBack(SendBackStatus.DEAD_LETTER)
+    assert send_back(here, put.offset, 0, -1, "k") == SentBack(SendBackStatus.DEAD_LETTER)
 
 
 def test_copy_that_is_not_stored_is_an_error(here: World) -> None:
     (put,) = here.put("m0")
     here.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
-    assert reason(ask(here, SendBack(GROUP, put.offset, 0, 16, "k"))) is Refusal.SYSTEM_ERROR
+    assert reason(send_back(here, put.offset, 0, 16, "k")) is Refusal.SYSTEM_ERROR
     here.store.running_flags.clear(RunningFlag.NOT_WRITEABLE)
-    assert ask(here, SendBack(GROUP, put.offset, 0, 16, "k")) == SentBack(SendBackStatus.RETRY)
+    assert send_back(here, put.offset, 0, 16, "k") == SentBack(SendBackStatus.RETRY)

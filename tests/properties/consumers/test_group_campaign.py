@@ -13,11 +13,15 @@ from tornpage.model.consumers.operations import (
     CrashBroker,
     CrashLocal,
     DeliverAnswer,
+    FailRequests,
+    FinishBatch,
     HoldResults,
     Join,
     Leave,
+    PartitionMember,
     PassTime,
     Produce,
+    RestartBroker,
     RunGroup,
     StepBroker,
 )
@@ -169,3 +173,31 @@ def test_a_lost_topic_table_is_read_after_a_crash(tracker: DirtyTracker) -> None
 def test_a_result_after_the_limit_of_a_hand_over_is_not_owed(tracker: DirtyTracker) -> None:
     """Regression: the judge asked for a result after the limit of a hand-over."""
     holds(tracker, Produce(), HoldResults(), Join(), RunGroup(), Leave(), PassTime(62_500))
+
+
+_LOST_WHILE_IT_RUNS = (Produce(), HoldResults(), Join(), RunGroup(), CrashBroker(), RestartBroker(), Produce())
+"""A listener has a message that the broker has lost. Another message has its place in log and queue."""
+
+
+def test_another_message_at_a_physical_offset_is_not_sent_back(tracker: DirtyTracker) -> None:
+    """Regression: the broker copied the message that had taken the offset of the failed one (C29).
+
+    Found by drawn runs: "message 2 is sent back without a failed try".
+    """
+    holds(tracker, *_LOST_WHILE_IT_RUNS, FinishBatch(result="later"), RunGroup())
+
+
+def test_a_message_at_the_place_of_another_one_is_sent_back(tracker: DirtyTracker) -> None:
+    """Regression: the broker took its return for a repeated one, because both keys named the place only."""
+    first_fails = (FinishBatch(result="later"), HoldResults(hold=False), FailRequests("send_back"))
+    holds(tracker, *_LOST_WHILE_IT_RUNS, *first_fails, RunGroup(), RunGroup(4, 2_000, "later"))
+
+
+def test_a_copy_has_the_number_of_its_record(tracker: DirtyTracker) -> None:
+    """Regression: a copy that the client sent counted local tries, and the one of the broker did not.
+
+    Found by drawn runs: "message 1 is sent back without its failed try".
+    """
+    fail = (FailRequests("send_back"), FailRequests("send_to_retry"))
+    again = (PartitionMember(), RunGroup(1, 6_000, "later"), RunGroup())
+    holds(tracker, Produce(), Join(), *fail, RunGroup(result="later"), *again)
