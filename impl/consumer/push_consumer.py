@@ -91,6 +91,7 @@ class PushConsumer:
         self._subscriptions_of = parts.of(subscriptions_of)
         self._is_over = parts.of(is_over)
         self._subscribed: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, Subscription] = {}
         self._shares: dict[str, list[MessageQueue]] = {}
         self._running: dict[int, Batch] = {}
         self._persist_ms: int | None = None
@@ -123,15 +124,10 @@ class PushConsumer:
         self._subscriptions_changed()
 
     def _subscriptions_changed(self) -> None:
+        all_of = self._subscriptions_of(self.settings, self._subscribed.values()) if self._subscribed else ()
+        self._subscriptions = {each.topic: each for each in all_of}
         self._heartbeats.wake()
         self._rebalance.wake_routes()
-
-    @property
-    def _subscriptions(self) -> dict[str, Subscription]:
-        """All subscriptions by topic."""
-        if not self._subscribed:
-            return {}
-        return {each.topic: each for each in self._subscriptions_of(self.settings, self._subscribed.values())}
 
     # ---- steps ---------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class Rebalance:
         self._heartbeats = heartbeats
         self._members_of = client.parts.of(members_of)
         self._queues: dict[str, dict[str, tuple[MessageQueue, ...]]] = {}
+        self._sorted: dict[str, list[MessageQueue]] = {}
         self._routes: dict[tuple[str, str], Call] = {}
         self._routes_ms = 0
         self._members: dict[str, Call] = {}
@@ -53,7 +54,11 @@ class Rebalance:
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
         """Return all known queues of a topic, sorted."""
-        return sorted(queue for queues in self._queues.get(topic, {}).values() for queue in queues)
+        found = self._sorted.get(topic)
+        if found is None:
+            found = sorted(queue for queues in self._queues.get(topic, {}).values() for queue in queues)
+            self._sorted[topic] = found
+        return found
 
     def step(self, topics: Iterable[str], now_ms: int) -> tuple[dict[str, list[MessageQueue]], int]:
         """Go on with the round.
@@ -97,6 +102,7 @@ class Rebalance:
         known = self._queues.setdefault(topic, {})
         if known.get(name) != call.answer.queues:
             known[name] = call.answer.queues
+            self._sorted.pop(topic, None)
             self._round_ms = min(self._round_ms, now_ms)
 
     def _are_routes_known(self, topics: list[str]) -> bool:

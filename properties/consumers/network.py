@@ -96,7 +96,7 @@ class RecordedConnection:
             return False
         sent = self.requests[number % len(self.requests)]
         if not (keeps and sent.call is None):
-            self.requests.remove(sent)
+            del self.requests[number % len(self.requests)]
         if self.is_partitioned:
             return True
         answer = self.handle(self, sent)
@@ -114,6 +114,8 @@ class RecordedConnection:
 
     def collect(self) -> None:
         """Move held requests that the broker has answered to the answers under way."""
+        if not self.held:
+            return
         for sent, answer in tuple(self.held):
             if answer.done():
                 self.held.remove((sent, answer))
@@ -164,16 +166,21 @@ class RecordedConnection:
     def deliver_all(self) -> bool:
         """Let every request and answer arrive that is under way and not parked.
 
-        Return whether there was one.
+        Return whether a call of the member was settled or has failed.
         """
-        count = 0
-        parked = [sent for sent in self.requests if sent.is_parked]
-        while len(self.requests) > len(parked):
-            count += self.deliver_request(next(n for n, sent in enumerate(self.requests) if not sent.is_parked))
+        is_settled, place = False, 0
+        while place < len(self.requests):
+            sent = self.requests[place]
+            if sent.is_parked:
+                place += 1
+                continue
+            self.deliver_request(place)
+            is_settled = is_settled or (sent.call is not None and sent.call.error is not None)
         self.collect()
         while self.answers:
-            count += self.deliver_answer(0)
-        return count > 0
+            self.deliver_answer(0)
+            is_settled = True
+        return is_settled
 
     def broker_is_lost(self) -> None:
         """Lose what is under way: the broker has died.

@@ -104,9 +104,14 @@ _EXCHANGES_MAX = 8
 _LISTENERS_MAX = 4
 _QUEUES_MAX = 8
 _UNLIMITED = (1 << 31) - 1
-_LEAP_MS = (20, 2_000)
+_LEAP_MS, _IDLE_LEAP_MS = (20, 2_000), 12_000
+"""The time between rounds at the end of a run: while the group is busy, while it is not, and after it has settled."""
 _EXPIRY_MS = 215_000
 """How long a lost member may keep its queues: 120 s as a member, 60 s as an owner, and rounds of rebalance."""
+_LEASE_EXPIRY_MS = 95_000
+"""How long a queue may have an owner that is no member any more."""
+_SILENT = ("silent", "hang_member", "partition_member")
+_LOSSY = ("kill_member", "crash_broker", "lose_request", "lose_answer")
 _WINDOW_MS = 45_000
 """The time in which each queue of the topic is pulled from at least once."""
 _SETTLING_MS = 1_500_000
@@ -514,14 +519,20 @@ class GroupTrial:
     # ---- rounds --------------------------------------------------------------------------------------------------
 
     def _round(self, by_ms: int, result: Verdict) -> None:
-        """Let broker and members do one round; deliver everything; let listeners begin and end."""
+        """Let broker and members do one round; deliver everything; let listeners begin and end.
+
+        A member does another step in the round after it got an answer.
+        """
         self.now_ms += by_ms
         if self.host.is_up:
             self._on_broker(self._step_broker)
+        answered = {member.life for member in self.members}
         for _ in range(_EXCHANGES_MAX):
             for member in self.members:
-                self._step_member(member)
-            if not self._deliver():
+                if member.life in answered:
+                    self._step_member(member)
+            answered = self._deliver()
+            if not answered:
                 break
         for member in self.members:
             while self._take(member):
@@ -531,14 +542,15 @@ class GroupTrial:
         if self.host.is_up:
             self._see_durable()
 
-    def _deliver(self) -> bool:
-        """Deliver everything under way that is not parked; return whether there was anything."""
-        moved = False
+    def _deliver(self) -> set[int]:
+        """Deliver everything under way that is not parked; return the lives with a settled call."""
+        answered = set()
         for connection in tuple(self.connections):
-            moved = connection.deliver_all() or moved
+            if connection.deliver_all():
+                answered.add(connection.life)
             if connection.is_closed and not connection.requests:
                 self.connections.remove(connection)
-        return moved
+        return answered
 
     # ---- shares --------------------------------------------------------------------------------------------------
 
@@ -634,15 +646,17 @@ class GroupTrial:
             member.is_hung = False
         if not self.host.is_up:
             self._open()
-        settled_ms = self.now_ms + (_EXPIRY_MS if self._has_lost_any() else _WINDOW_MS)
+        settled_ms = self.now_ms + self._expiry_ms()
         limit_ms = self.now_ms + _SETTLING_MS
-        while self.now_ms < limit_ms and (self.now_ms < settled_ms or not self._has_settled()):
+        is_settled = False
+        while self.now_ms < limit_ms and (self.now_ms < settled_ms or not is_settled):
             if all(member.consumer is None for member in self.members):
                 self._join(self.members[0])
-            self._round(self._leap(), "success")
+            self._round(self._leap(is_settled=is_settled), "success")
+            is_settled = self._has_settled()
         begun_ms = self.now_ms
         while self.now_ms < begun_ms + _WINDOW_MS:
-            self._round(self._leap(), "success")
+            self._round(self._leap(is_settled=True), "success")
         running = {member.life for member in self.members if member.consumer is not None}
         pullers = {
             Queue(TOPIC, number): frozenset(
@@ -654,14 +668,17 @@ class GroupTrial:
         }
         self._see(seen.Quiet(pullers))
 
-    def _has_lost_any(self) -> bool:
-        """Return whether a queue may have an owner that is gone."""
-        lossy = ("kill_member", "crash_broker", "partition_member", "hang_member", "lose_request", "lose_answer")
-        return any(self.hit[each] for each in lossy)
+    def _expiry_ms(self) -> int:
+        """Return how long a queue may have an owner that is gone."""
+        if any(self.hit[each] for each in _SILENT):
+            return _EXPIRY_MS
+        return _LEASE_EXPIRY_MS if any(self.hit[each] for each in _LOSSY) else _WINDOW_MS
 
-    def _leap(self) -> int:
+    def _leap(self, *, is_settled: bool) -> int:
         """Return the time to the next round: a short one while the group is busy."""
-        return _LEAP_MS[0] if self._is_busy() else _LEAP_MS[1]
+        if self._is_busy():
+            return _LEAP_MS[0]
+        return _IDLE_LEAP_MS if is_settled else _LEAP_MS[1]
 
     def _is_busy(self) -> bool:
         return any(connection.requests or connection.answers for connection in self.connections)
