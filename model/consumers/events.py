@@ -14,6 +14,7 @@ __all__ = [
     "Crashed",
     "Durable",
     "Event",
+    "Expired",
     "Finished",
     "FirstOffset",
     "Granted",
@@ -57,10 +58,18 @@ class Crashed:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The broker opens again, with a log up to an offset and some progress."""
+    """The broker opens again, with a log from `begin` to `end` and some progress."""
 
     end: int
     progress: Mapping[Queue, int]
+    begin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Retention deletes the log below an offset."""
+
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +189,7 @@ Event = (
     | Durable
     | Crashed
     | Opened
+    | Expired
     | Started
     | Stopped
     | FirstOffset

@@ -20,6 +20,7 @@ __all__ = [
     "Allocate",
     "CrashBroker",
     "CrashLocal",
+    "DeleteFiles",
     "DeliverAnswer",
     "DeliverRequest",
     "FailRequests",
@@ -44,6 +45,7 @@ __all__ = [
     "RestartBroker",
     "ResumeMember",
     "RunGroup",
+    "SlowService",
     "StepBroker",
     "StepMember",
     "TakeBatch",
@@ -82,6 +84,27 @@ class StepBroker:
 
     service: str = ""
     op: Literal["step_broker"] = "step_broker"
+
+
+@dataclass(frozen=True, slots=True)
+class SlowService:
+    """From now on no round of the broker steps one of its services, as if its thread got no time.
+
+    A put that waits for the service still steps it. `StepBroker` with its name steps it too. An empty name ends this.
+    """
+
+    service: str = ""
+    op: Literal["slow_service"] = "slow_service"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFiles:
+    """Delete the files of the log that retention may delete, whatever the group has consumed.
+
+    A run with files of the default size has one file, which stays.
+    """
+
+    op: Literal["delete_files"] = "delete_files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +365,8 @@ GroupOperation = (
     Produce
     | FlushBroker
     | StepBroker
+    | SlowService
+    | DeleteFiles
     | AddQueue
     | Join
     | Leave

@@ -106,16 +106,18 @@ class Rules:
 class Group:
     """Everything that is known.
 
-    `log` are the records of the broker, the first `durable` bytes of which survive a power loss. `progress` is what the
+    `log` are the records that the broker has had, up to the end of its log. Retention has deleted those below `begin`.
+    The first `durable` bytes of the log survive a power loss. `progress` is what the
     broker has stored, `was` every value that it may find after a crash. `settled` are entries that need no other
     delivery, `tries` counts the failed runs of each entry, and `copies` the stored copies of each since the broker was
     opened. `finished` are identities with a success, `dead` those in the dead-letter queue. `excused` are identities
-    whose copy a power loss took before it was durable. `empty_pulls` are the times of pulls without a message within
-    the last second.
+    whose copy a power loss took before it was durable, and those that retention deleted. `empty_pulls` are the times of
+    pulls without a message within the last second.
     """
 
     rules: Rules = Rules()
     log: tuple[Record, ...] = ()
+    begin: int = 0
     durable: int = 0
     is_up: bool = True
     progress: Mapping[Queue, int] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Specify what an event means for a consumer group (contracts 17, 19 to 24).
 
-1. An entry is settled by a success of its listener, by its stored copy, or if the subscription does not match it.
+1. An entry is settled by a success of its listener, by its stored copy, or if the subscription does not match it. It is
+   also settled after retention has deleted all its records.
 2. A copy has the identity of its message and one more failed try. It is due when the delay of its level has passed.
    After the last try the copy goes to the dead-letter queue.
 3. Progress may be stored up to the first entry that is not settled (`first_unsettled`).
@@ -20,6 +21,7 @@ from tornpage.model.consumers.events import (
     Crashed,
     Durable,
     Event,
+    Expired,
     Finished,
     FirstOffset,
     Granted,
@@ -51,8 +53,10 @@ def after(group: Group, event: Event) -> Group:
             return replace(group, durable=max(group.durable, offset))
         case Crashed():
             return _crashed(group, event)
-        case Opened(end, progress):
-            return opened_with(group, end, progress)
+        case Opened(end, progress, begin):
+            return opened_with(group, end, progress, begin=begin)
+        case Expired(offset):
+            return _expired(group, offset)
         case Started(life):
             return replace(group, running=group.running | {life})
         case Stopped(life):
@@ -130,19 +134,34 @@ def legal_progress(group: Group, queue: Queue) -> frozenset[int]:
     return frozenset(min(each, end) for each in group.was.get(queue, frozenset())) | {0}
 
 
-def opened_with(group: Group, end: int, progress: Mapping[Queue, int]) -> Group:
+def _expired(group: Group, offset: int) -> Group:
+    """Return the group after retention. An entry without a record is settled, and its message may stay unfinished."""
+    group = replace(group, begin=offset)
+    gone = _deleted(group) - group.settled
+    return replace(group, settled=group.settled | gone, excused=group.excused | {each.identity for each in gone})
+
+
+def _deleted(group: Group) -> frozenset[Entry]:
+    """Return the entries of which retention has deleted all records."""
+    left = {each.entry for each in group.log if each.end > group.begin}
+    return frozenset(each.entry for each in group.log if each.end <= group.begin) - left
+
+
+def opened_with(group: Group, end: int, progress: Mapping[Queue, int], *, begin: int = 0) -> Group:
     """Return the group after an open that found a log up to an offset, and some progress.
 
-    An entry whose copy is lost is not settled any more, unless its message is finished.
+    An entry whose copy is lost is not settled any more, unless its message is finished or deleted by retention. A power
+    loss may bring deleted files back.
     """
-    group = group.with_log(tuple(each for each in group.log if each.end <= end))
+    group = replace(group.with_log(tuple(each for each in group.log if each.end <= end)), begin=begin)
+    deleted = _deleted(group)
     left = {each.entry for each in group.log}
     copied = {each.entry._replace(times=each.entry.times - 1) for each in group.log if each.entry.times}
     dead = {each.entry.identity for each in group.log if each.queue.topic == dead_topic(group.rules.group)}
     settled = frozenset(
         each
         for each in group.settled & left
-        if each in copied or not each.matches or each.identity in group.finished | dead
+        if each in copied or each in deleted or not each.matches or each.identity in group.finished | dead
     )
     return replace(
         group,

@@ -23,9 +23,9 @@ __all__ = ["BORN_MS", "BROKER", "GROUP", "TAG", "TOPIC", "BrokerHost", "entry_of
 
 TOPIC, GROUP, BROKER = "T", "G", "broker-a"
 BORN_MS = 1_700_000_000_000
-_FILE_BYTES = 1 << 16
 _QUEUE_FILE_BYTES = 400
 _ROUNDS_OF_A_STEP = 3
+_ROUNDS_OF_DELETION = 8
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _SEPARATOR = b":"
 TAG = "Aa"
@@ -82,7 +82,8 @@ class BrokerHost:
         self.services = []
         syncs = self._settings.syncs
         config = MessageStoreConfig(
-            mapped_file_size_commit_log=_FILE_BYTES,
+            mapped_file_size_commit_log=self._settings.log_file_bytes,
+            file_reserved_time=0,
             flush_disk_type=FlushDiskType.SYNC_FLUSH if syncs else FlushDiskType.ASYNC_FLUSH,
             mapped_files_ahead=0,
             mapped_file_size_consume_queue=_QUEUE_FILE_BYTES,
@@ -112,19 +113,27 @@ class BrokerHost:
         )  # fmt: skip
         return self.store.put(message)
 
-    def step(self, name: str = "") -> None:
+    def step(self, name: str = "", *, slow: str = "") -> None:
         """Do a round of each service that a thread would run now, and of what that woke.
 
-        With a name, only of that.
+        With a name, only of that. `slow` names a service to leave out.
         """
         for _ in range(_ROUNDS_OF_A_STEP):
             due = [each for each in self.services if not each.is_stopped and each.will_step(self._clock())]
-            due = [each for each in due if name in ("", each.name)]
+            due = [each for each in due if each.name == name or (not name and each.name != slow)]
             for service in due:
                 service.step()
             if not due:
                 break
         self.broker.step(self._clock())
+
+    def delete_files(self) -> None:
+        """Let retention delete all files that it may delete."""
+        self.store.delete_expired_files_manually()
+        for service in self.services:
+            if service.name == "clean":
+                for _ in range(_ROUNDS_OF_DELETION):
+                    service.step()
 
     def next_due_ms(self) -> int | None:
         """Return when the next round of a service is due."""
@@ -135,7 +144,8 @@ class BrokerHost:
         while self._seen_end < self.store.max_offset:
             message = self.store.get(self._seen_end).message
             if message is None:  # the unused end of a file
-                self._seen_end = (self._seen_end // _FILE_BYTES + 1) * _FILE_BYTES
+                file_bytes = self._settings.log_file_bytes
+                self._seen_end = (self._seen_end // file_bytes + 1) * file_bytes
                 continue
             self._seen_end = message.offset + message.size_bytes
             yield self._record(message)

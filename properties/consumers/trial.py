@@ -52,6 +52,7 @@ from tornpage.model.consumers.operations import (
     Allocate,
     CrashBroker,
     CrashLocal,
+    DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
@@ -75,6 +76,7 @@ from tornpage.model.consumers.operations import (
     RestartBroker,
     ResumeMember,
     RunGroup,
+    SlowService,
     StepBroker,
     StepMember,
     TakeBatch,
@@ -108,10 +110,7 @@ _LEAP_MS, _IDLE_LEAP_MS = (20, 2_000), 12_000
 """The time between rounds at the end of a run: while the group is busy, while it is not, and after it has settled."""
 _EXPIRY_MS = 215_000
 """How long a lost member may keep its queues: 120 s as a member, 60 s as an owner, and rounds of rebalance."""
-_LEASE_EXPIRY_MS = 95_000
-"""How long a queue may have an owner that is no member any more."""
-_SILENT = ("silent", "hang_member", "partition_member")
-_LOSSY = ("kill_member", "crash_broker", "lose_request", "lose_answer")
+_LOSSY = ("kill_member", "crash_broker", "partition_member", "hang_member", "lose_request", "lose_answer")
 _WINDOW_MS = 45_000
 """The time in which each queue of the topic is pulled from at least once."""
 _SETTLING_MS = 1_500_000
@@ -143,7 +142,7 @@ class GroupTrial:
 
     `performed` are the operations as carried out, `hit` counts operations and effects, `lost_writes` the in-flight
     writes that power losses took. `trace` are all events in their order. With `holds` a round ends no listener.
-    `failing` counts the requests of each kind that are still to fail.
+    It does not step the service `slow`. `failing` counts the requests of each kind that are still to fail.
     """
 
     def __init__(self, settings: GroupSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
@@ -162,6 +161,7 @@ class GroupTrial:
         self.connections: list[RecordedConnection] = []
         self._lives = self._runs = self._identities = 0
         self.holds = False
+        self.slow = ""
         self.failing: Counter[str] = Counter()
         self._leases: dict[Queue, str] = {}
         self._pulled_at: dict[tuple[Queue, int], int] = {}
@@ -183,6 +183,10 @@ class GroupTrial:
                 self._on_broker(self._flush)
             case StepBroker(service):
                 self._on_broker(partial(self._step_broker, service))
+            case SlowService(service):
+                self.slow = service
+            case DeleteFiles():
+                self._on_broker(lambda: observed("delete_expired_files_manually", self.host.delete_files))
             case AddQueue():
                 self._on_broker(self._add_queue)
             case ReadBroker():
@@ -273,7 +277,8 @@ class GroupTrial:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
         if self.host.store.read_only_reason is not None:
             raise GuaranteeBroken(7, f"the store opens read-only: {self.host.store.read_only_reason}")
-        self._see(seen.Opened(self.host.store.max_offset, self.host.all_progress()))
+        store = self.host.store
+        self._see(seen.Opened(store.max_offset, self.host.all_progress(), store.min_offset))
         self.hit["records lost"] += len(self.group.log) < len(before.log)
         self._action = None
 
@@ -287,7 +292,7 @@ class GroupTrial:
         observed("flush", self.host.store.flush)
 
     def _step_broker(self, service: str = "") -> None:
-        observed("step", partial(self.host.step, service))
+        observed("step", partial(self.host.step, service, slow=self.slow))
 
     def _add_queue(self) -> None:
         if self.host.queues < _QUEUES_MAX:
@@ -301,6 +306,9 @@ class GroupTrial:
         for record in self.host.new_records():
             self._see(seen.Stored(record))
         self._see_durable()
+        if self.host.store.min_offset > self.group.begin:
+            self.hit["files deleted"] += 1
+            self._see(seen.Expired(self.host.store.min_offset))
 
     def _see_durable(self) -> None:
         flushed = self.host.store.flushed_offset
@@ -640,6 +648,7 @@ class GroupTrial:
         """End all faults, give the group time, and judge the end (J1, J4, J7)."""
         self.failing.clear()
         self.holds = False
+        self.slow = ""
         for connection in self.connections:
             connection.release()
         for member in self.members:
@@ -670,9 +679,7 @@ class GroupTrial:
 
     def _expiry_ms(self) -> int:
         """Return how long a queue may have an owner that is gone."""
-        if any(self.hit[each] for each in _SILENT):
-            return _EXPIRY_MS
-        return _LEASE_EXPIRY_MS if any(self.hit[each] for each in _LOSSY) else _WINDOW_MS
+        return _EXPIRY_MS if any(self.hit[each] for each in _LOSSY) else _WINDOW_MS
 
     def _leap(self, *, is_settled: bool) -> int:
         """Return the time to the next round: a short one while the group is busy."""
@@ -695,7 +702,8 @@ class GroupTrial:
             judge.progress_reaches_the_end(self.group, quiet)
         except GuaranteeBroken:
             return False
-        return all(record.queue in self.group.queues for record in self.group.log if record.level)
+        delayed = [record for record in self.group.log if record.level and record.end > self.group.begin]
+        return all(record.queue in self.group.queues for record in delayed)
 
 
 def _rules(settings: GroupSettings) -> Rules:

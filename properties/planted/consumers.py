@@ -56,11 +56,13 @@ from tornpage.model.consumers.operations import (
     Allocate,
     CrashBroker,
     CrashLocal,
+    DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
     FinishBatch,
     FlushBroker,
+    HangMember,
     HealMember,
     HoldResults,
     Join,
@@ -69,6 +71,7 @@ from tornpage.model.consumers.operations import (
     PassTime,
     Produce,
     RestartBroker,
+    ResumeMember,
     RunGroup,
     StepBroker,
     StepMember,
@@ -122,6 +125,11 @@ def _jump_to_end(offset: int, bounds: Bounds) -> int | None:
 
 def _jump_to_begin(offset: int, bounds: Bounds) -> int | None:
     return bounds.min_offset if offset > bounds.max_offset else corrected_offset(offset, bounds)
+
+
+def _past_the_expired(offset: int, bounds: Bounds) -> int | None:
+    """Go on at the end of a queue whose first messages have expired."""
+    return bounds.max_offset if offset < bounds.min_offset else corrected_offset(offset, bounds)
 
 
 class _TailIgnored(PullLoop):
@@ -412,6 +420,7 @@ _HELD = (Produce(), Produce(), HoldResults(), Join(), RunGroup())
 """Two messages of one queue, with running listeners."""
 _LOCKED = (PassTime(61_000), *_HELD)
 """The same with an orderly member, to which the broker grants queues a minute after its start."""
+_SMALL_FILES = GroupSettings(queues=1, log_file_bytes=1536)
 _CUT = (Produce(), FlushBroker(), Produce(), Produce(), Join(), RunGroup(), CrashBroker(), RestartBroker())
 """Three messages were consumed, and the broker has lost two of them."""
 
@@ -534,4 +543,8 @@ BUGS = (
         origin=_origin("C29", "A message is sent back by its physical offset"),
         consumers=(_PLAIN, (Produce(), HoldResults(), Join(), RunGroup(), CrashBroker(), RestartBroker(), Produce(),
                             FinishBatch(result="later"), RunGroup()))),
+    PlantedBug("CC30", "a member goes on at the end of a queue whose first messages have expired", 21,
+        Parts({corrected_offset: _past_the_expired}),
+        consumers=(_SMALL_FILES, (Join(), RunGroup(by_ms=500), HangMember(), *[Produce(body_bytes=600)] * 5,
+                                  StepBroker(), DeleteFiles(), ResumeMember(), PassTime(30_000)))),
 )  # fmt: skip

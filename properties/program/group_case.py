@@ -11,6 +11,7 @@ __all__ = ["GroupCase", "GroupProgram", "GroupSettings"]
 
 _MEMBERS_MAX = 5
 _QUEUES_MAX = 8
+_FILE_BYTES_MIN, _FILE_BYTES_MAX = 1536, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class GroupSettings:
 
     `syncs` is synchronous flush. `retries` is the number of retries before the dead-letter queue. `threshold` is the
     most messages of a queue in the memory of a member, `pull_batch` those of one pull, `batch` those of one listener.
+    `log_file_bytes` is the size of a log file: retention deletes whole files.
     """
 
     members: int = 2
@@ -31,6 +33,7 @@ class GroupSettings:
     threshold: int = 1000
     pull_batch: int = 32
     batch: int = 1
+    log_file_bytes: int = 1 << 16
     disk: Disk = "posix-strict"
     bug: str = ""
 
@@ -38,6 +41,8 @@ class GroupSettings:
 def _refusal(settings: GroupSettings) -> str:
     if not 1 <= settings.members <= _MEMBERS_MAX or not 1 <= settings.queues <= _QUEUES_MAX:
         return f"use 1 to {_MEMBERS_MAX} members and 1 to {_QUEUES_MAX} queues"
+    if not _FILE_BYTES_MIN <= settings.log_file_bytes <= _FILE_BYTES_MAX:
+        return f"use log files of {_FILE_BYTES_MIN} to {_FILE_BYTES_MAX} bytes"
     return ""
 
 

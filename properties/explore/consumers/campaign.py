@@ -40,7 +40,7 @@ REQUIRED = (
     "writes lost", "records lost", "restart_broker", "request lost", "answer lost", "repeated", "parked",
     "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
     "sent back", "retry consumed", "listener success", "listener later",
-    "refused FENCED", "add_queue", "allocate", "local crash",
+    "refused FENCED", "add_queue", "allocate", "local crash", "files deleted", "slow_service",
     "orderly", "concurrent",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""

@@ -13,6 +13,7 @@ from tornpage.model.consumers.operations import (
     Allocate,
     CrashBroker,
     CrashLocal,
+    DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
@@ -37,6 +38,7 @@ from tornpage.model.consumers.operations import (
     RestartBroker,
     ResumeMember,
     RunGroup,
+    SlowService,
     StepBroker,
     StepMember,
     TakeBatch,
@@ -69,11 +71,15 @@ _KINDS = {
     "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
-    "fail": 5, "crash": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1, "read": 4,
+    "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1, "read": 4,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
 _NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
+_SERVICES = ("flush", "group-commit", "progress", "reput", "schedule", "flush-queues")
+_SLOW_SHARE = 0.35
+_SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
+"""Files of a few messages, of which retention can delete some."""
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
 
@@ -90,6 +96,7 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
         threshold=rng.choice((1000, 1000, 1, 2)),
         pull_batch=rng.choice((32, 2, 1)),
         batch=rng.choice((1, 1, 2)),
+        log_file_bytes=_SMALL_FILE_BYTES if rng.random() < _SMALL_FILES_SHARE else settings.log_file_bytes,
     )
 
 
@@ -97,14 +104,19 @@ def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation
     """Return the first operations of a run.
 
     Most runs begin with messages and a member that works. In a part of them its listeners run on. A broker waits for
-    the life of a lock before it grants a queue to an orderly member.
+    the life of a lock before it grants a queue to an orderly member. In a part of the runs one service of the broker
+    gets no time.
     """
     puts = tuple(Produce(rng.randrange(settings.queues), rng.choice("AAABC")) for _ in range(rng.randrange(6)))
     waits = (PassTime(61_000),) if settings.is_orderly and rng.random() < 0.8 else ()
     holds = (HoldResults(),) if rng.random() < 0.45 else ()
     starts = (*holds, Join(), RunGroup(6, 500)) if rng.random() < 0.75 else ()
     both = (Join(1),) if rng.random() < 0.4 else ()
-    begin = (*waits, *puts, *starts, *both) if rng.random() < 0.6 else (*waits, *starts, *both, *puts)
+    begin: tuple[GroupOperation, ...] = (
+        (*waits, *puts, *starts, *both) if rng.random() < 0.6 else (*waits, *starts, *both, *puts)
+    )
+    if rng.random() < _SLOW_SHARE:
+        begin = (SlowService(rng.choice(_SERVICES)), *begin)
     return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
 
 
@@ -118,6 +130,8 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
+    if isinstance(operation, DeleteFiles):
+        return StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker) and trial.hit["produce"] <= PUTS_MAX - 3 and rng.random() < _OVERTAKEN_SHARE:
         return _overtaken(Produce(rng.randrange(trial.settings.queues)))
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
@@ -170,11 +184,14 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
     if sum(done[kind] for kind in _NETWORK) >= NETWORK_MAX:
         kinds = {name: weight for name, weight in kinds.items()
                  if name not in ("lose", "repeat", "park", "partition", "fail")}  # fmt: skip
+    if trial.settings.log_file_bytes > _SMALL_FILE_BYTES:
+        del kinds["delete"]
     kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
     member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 1, 1, 2, 3))
     match kind:
         case "put":
-            return Produce(rng.randrange(4), rng.choice("AAAABC"), rng.choice((0, 0, 600)))
+            sizes = (0, 600) if trial.settings.log_file_bytes == _SMALL_FILE_BYTES else (0, 0, 600)
+            return Produce(rng.randrange(4), rng.choice("AAAABC"), rng.choice(sizes))
         case "run":
             return RunGroup(rng.choice((1, 2, 4, 8)), rng.choice((0, 50, 500, 1_000, 6_000)), _result(rng))
         case "time":
@@ -191,6 +208,10 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return rng.choice((DeliverRequest, DeliverAnswer))(member, number)
         case "broker":
             return StepBroker(rng.choice(("", "", "progress", "reput", "schedule")))
+        case "slow":
+            return SlowService(rng.choice(("", *_SERVICES)))
+        case "delete":
+            return DeleteFiles()
         case "flush":
             return FlushBroker()
         case "join":

@@ -42,6 +42,7 @@ def whole_state(trial: GroupTrial) -> bytes:
         _plain(trial.connections, names),
         _plain(host.broker, names) if host.is_up else None,
         trial.holds,
+        trial.slow,
         sorted(Counter(trial.failing).items()),
     )
     return mmh3.hash_bytes(repr(state).encode())

@@ -17,6 +17,7 @@ from tornpage.model.consumers.operations import (
     FinishBatch,
     HoldResults,
     Join,
+    KillMember,
     Leave,
     PartitionMember,
     PassTime,
@@ -24,6 +25,7 @@ from tornpage.model.consumers.operations import (
     RestartBroker,
     RunGroup,
     StepBroker,
+    StepMember,
 )
 from tornpage.properties.consumers.replay import replay_group
 from tornpage.properties.contract import Verdict
@@ -201,3 +203,9 @@ def test_a_copy_has_the_number_of_its_record(tracker: DirtyTracker) -> None:
     fail = (FailRequests("send_back"), FailRequests("send_to_retry"))
     again = (PartitionMember(), RunGroup(1, 6_000, "later"), RunGroup())
     holds(tracker, Produce(), Join(), *fail, RunGroup(result="later"), *again)
+
+
+def test_the_end_of_a_run_waits_for_the_locks_of_a_lost_member(tracker: DirtyTracker) -> None:
+    """Regression: a member got a queue while the lab looked for the only reader of each queue."""
+    joins = (Join(1), StepMember(1), KillMember(1), Produce(3), Join(1), Join())
+    holds(tracker, *joins, settings=replace(TWO, is_orderly=True, syncs=True, pull_batch=1, batch=2))
