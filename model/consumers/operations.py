@@ -18,6 +18,7 @@ __all__ = [
     "GROUP_OPERATIONS",
     "AddQueue",
     "Allocate",
+    "CommitProgress",
     "CrashBroker",
     "CrashLocal",
     "DeleteFiles",
@@ -188,6 +189,14 @@ class FinishBatch:
     number: int = 0
     result: Verdict = "success"
     op: Literal["finish_batch"] = "finish_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitProgress:
+    """Let a member that pulls by itself commit what it has finished. Earlier commits may still be under way."""
+
+    member: int = 0
+    op: Literal["commit_progress"] = "commit_progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +385,7 @@ GroupOperation = (
     | StepMember
     | TakeBatch
     | FinishBatch
+    | CommitProgress
     | HoldResults
     | RunGroup
     | PassTime

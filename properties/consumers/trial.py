@@ -25,6 +25,7 @@ from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
     Answer,
+    Bounds,
     Locked,
     LockQueues,
     Members,
@@ -34,6 +35,7 @@ from tornpage.impl.consumer.requests import (
     OffsetUpdated,
     Pull,
     Pulled,
+    QueryBounds,
     QueryOffset,
     Refusal,
     Refused,
@@ -50,6 +52,7 @@ from tornpage.model.consumers.allocation import by_machine_room, by_nearby_room,
 from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
+    CommitProgress,
     CrashBroker,
     CrashLocal,
     DeleteFiles,
@@ -86,6 +89,7 @@ from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.network import RecordedConnection, Sent
+from tornpage.properties.consumers.puller import Puller
 from tornpage.properties.consumers.reading import read_broker
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
@@ -125,7 +129,7 @@ class Member:
 
     number: int
     life: int = 0
-    consumer: PushConsumer | None = None
+    consumer: PushConsumer | Puller | None = None
     connection: RecordedConnection | None = None
     is_hung: bool = False
     is_leaving: bool = False
@@ -237,6 +241,9 @@ class GroupTrial:
             case FinishBatch(_, number, result):
                 if member.running:
                     self._finish(member, number % len(member.running), result)
+            case CommitProgress():
+                if isinstance(consumer, Puller):
+                    observed("commit", partial(consumer.commit, self.now_ms))
             case DeliverRequest(_, number):
                 connection.deliver_request(number)
             case RepeatRequest(_, number):
@@ -416,8 +423,13 @@ class GroupTrial:
             member.life, member.client_id, self._handle, self._arrived, self._notices, self._closed, lambda: self.now_ms
         )
         self.connections.append(member.connection)
+        member.consumer = self._puller(member) if self.settings.is_manual else self._push_consumer(member)
+        self._see(seen.Started(member.life))
+
+    def _push_consumer(self, member: Member) -> PushConsumer:
         settings = self.settings
         unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
+        assert member.connection is not None
         consumer = self._parts.of(PushConsumer)(
             ConsumerSettings(
                 consumer_group=GROUP,
@@ -437,8 +449,21 @@ class GroupTrial:
             parts=self._parts,
         )
         consumer.subscribe(TOPIC, TAG)
-        member.consumer = consumer
-        self._see(seen.Started(member.life))
+        return consumer
+
+    def _puller(self, member: Member) -> Puller:
+        assert member.connection is not None
+        return Puller(
+            GROUP,
+            member.connection,
+            broker=BROKER,
+            topic=TOPIC,
+            tag=TAG,
+            place=member.number,
+            members=len(self.members),
+            threshold=self.settings.threshold,
+            pull_batch=self.settings.pull_batch,
+        )
 
     def _kill(self, member: Member, *, silent: bool) -> None:
         connection = member.connection
@@ -499,6 +524,9 @@ class GroupTrial:
         is_success = result == "success"
         self._see(seen.Finished(run, is_success, self.now_ms))
         self.hit[f"listener {result}"] += 1
+        if isinstance(consumer, Puller):
+            observed("finish", partial(consumer.finish, batch, is_success=is_success))
+            return
         status: ConcurrentStatus | OrderlyStatus
         if self.settings.is_orderly:
             status = OrderlyStatus.SUCCESS if is_success else OrderlyStatus.SUSPEND
@@ -518,6 +546,10 @@ class GroupTrial:
                     self._see(seen.Granted(life, _queue(queue), lease.token, now_ms, sent.handled_ms))
             case QueryOffset(_, queue), OffsetFound(status, offset) if status is not OffsetStatus.NOT_FOUND:
                 self._see(seen.FirstOffset(life, _queue(queue), offset))
+            case QueryBounds(queue), Bounds(min_offset) if self.settings.is_manual:
+                held = self.group.held.get(Place(life, _queue(queue)))
+                if held is None or held.first is None:
+                    self._see(seen.FirstOffset(life, _queue(queue), min_offset))
             case UpdateOffset(_, queue, only_if_absent=True), OffsetUpdated(_, offset):
                 self._see(seen.FirstOffset(life, _queue(queue), offset))
             case Pull(_, queue), Pulled(messages=messages) if messages:
@@ -659,8 +691,10 @@ class GroupTrial:
         limit_ms = self.now_ms + _SETTLING_MS
         is_settled = False
         while self.now_ms < limit_ms and (self.now_ms < settled_ms or not is_settled):
-            if all(member.consumer is None for member in self.members):
-                self._join(self.members[0])
+            absent = [member for member in self.members if member.consumer is None]
+            if self.settings.is_manual or len(absent) == len(self.members):
+                for member in absent if self.settings.is_manual else absent[:1]:
+                    self._join(member)
             self._round(self._leap(is_settled=is_settled), "success")
             is_settled = self._has_settled()
         begun_ms = self.now_ms

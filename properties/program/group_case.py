@@ -18,6 +18,7 @@ _FILE_BYTES_MIN, _FILE_BYTES_MAX = 1536, 1 << 20
 class GroupSettings:
     """The members and queues of a case. `bug` names a planted bug, or is empty.
 
+    With `is_manual` the members are programs that pull and commit by themselves (`properties.consumers.puller`).
     `syncs` is synchronous flush. `retries` is the number of retries before the dead-letter queue. `threshold` is the
     most messages of a queue in the memory of a member, `pull_batch` those of one pull, `batch` those of one listener.
     `log_file_bytes` is the size of a log file: retention deletes whole files.
@@ -26,6 +27,7 @@ class GroupSettings:
     members: int = 2
     queues: int = 2
     is_orderly: bool = False
+    is_manual: bool = False
     syncs: bool = False
     strategy: Literal["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"] = "AVG"
     begins: Literal["first", "last"] = "first"
@@ -43,6 +45,8 @@ def _refusal(settings: GroupSettings) -> str:
         return f"use 1 to {_MEMBERS_MAX} members and 1 to {_QUEUES_MAX} queues"
     if not _FILE_BYTES_MIN <= settings.log_file_bytes <= _FILE_BYTES_MAX:
         return f"use log files of {_FILE_BYTES_MIN} to {_FILE_BYTES_MAX} bytes"
+    if settings.is_manual and (settings.is_orderly or not settings.syncs):
+        return "is_manual goes with syncs, and not with is_orderly"
     return ""
 
 

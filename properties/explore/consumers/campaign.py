@@ -41,7 +41,7 @@ REQUIRED = (
     "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
     "sent back", "retry consumed", "listener success", "listener later",
     "refused FENCED", "add_queue", "allocate", "local crash", "files deleted", "slow_service",
-    "orderly", "concurrent",
+    "orderly", "concurrent", "manual", "commit_progress",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 REQUIRED_OF_ALL = (
@@ -95,7 +95,7 @@ def _run(
     ran = CONSUMER_GROUPS.run(settings, operations, tracker=tracker)
     trial, failure = ran.trial, ran.failure
     hit = Counter[str]() if trial is None else trial.hit
-    hit["orderly" if settings.is_orderly else "concurrent"] += 1
+    hit["manual" if settings.is_manual else "orderly" if settings.is_orderly else "concurrent"] += 1
     ends = "" if trial is None else f"{trial.now_ms} {len(trial.trace)} {sorted(trial.group.progress.items())}"
     return CaseRun(hit, hit["crash_broker"] + 1, digest_of(ran.case.token(), ends, ran.broken), failure)
 

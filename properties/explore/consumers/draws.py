@@ -11,6 +11,7 @@ from typing import get_args
 from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
+    CommitProgress,
     CrashBroker,
     CrashLocal,
     DeleteFiles,
@@ -71,13 +72,15 @@ _KINDS = {
     "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
-    "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1, "read": 4,
+    "commit": 8, "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
+    "read": 4,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
 _NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
 _SERVICES = ("flush", "group-commit", "progress", "reput", "schedule", "flush-queues")
 _SLOW_SHARE = 0.35
+_MANUAL_SHARE = 0.12
 _SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
 """Files of a few messages, of which retention can delete some."""
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
@@ -85,11 +88,13 @@ _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
     """Return settings with what a run draws. Number of members, disk and bug stay."""
+    is_manual = rng.random() < _MANUAL_SHARE
     return replace(
         settings,
         queues=rng.randrange(1, 4),
-        is_orderly=rng.random() < 0.4,
-        syncs=rng.random() < 0.5,
+        is_manual=is_manual,
+        is_orderly=rng.random() < 0.4 and not is_manual,
+        syncs=rng.random() < 0.5 or is_manual,
         strategy=rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
         begins=rng.choice(("first", "last")),
         retries=rng.choice((16, 16, 1, 2)),
@@ -131,7 +136,7 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
     if isinstance(operation, DeleteFiles):
-        return StepBroker(), PassTime(1_000), operation
+        return FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker) and trial.hit["produce"] <= PUTS_MAX - 3 and rng.random() < _OVERTAKEN_SHARE:
         return _overtaken(Produce(rng.randrange(trial.settings.queues)))
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
@@ -186,6 +191,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
                  if name not in ("lose", "repeat", "park", "partition", "fail")}  # fmt: skip
     if trial.settings.log_file_bytes > _SMALL_FILE_BYTES:
         del kinds["delete"]
+    if not trial.settings.is_manual:
+        del kinds["commit"]
     kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
     member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 1, 1, 2, 3))
     match kind:
@@ -200,6 +207,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return StepMember(member)
         case "take":
             return TakeBatch(member)
+        case "commit":
+            return CommitProgress(member)
         case "finish":
             return FinishBatch(member, number, _result(rng))
         case "hold":

@@ -10,11 +10,16 @@ from click.testing import CliRunner
 from tornpage.cli.main import cli
 from tornpage.model.consumers.operations import (
     AddQueue,
+    CommitProgress,
     CrashBroker,
     CrashLocal,
+    DeleteFiles,
     DeliverAnswer,
+    DeliverRequest,
     FailRequests,
     FinishBatch,
+    FlushBroker,
+    HangMember,
     HoldResults,
     Join,
     KillMember,
@@ -27,7 +32,9 @@ from tornpage.model.consumers.operations import (
     StepBroker,
     StepMember,
 )
+from tornpage.properties.consumers.puller import PulledQueue
 from tornpage.properties.consumers.replay import replay_group
+from tornpage.properties.consumers.trial import GroupTrial
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.consumers.campaign import CANARY, GroupPlan, explore_group
@@ -209,3 +216,42 @@ def test_the_end_of_a_run_waits_for_the_locks_of_a_lost_member(tracker: DirtyTra
     """Regression: a member got a queue while the lab looked for the only reader of each queue."""
     joins = (Join(1), StepMember(1), KillMember(1), Produce(3), Join(1), Join())
     holds(tracker, *joins, settings=replace(TWO, is_orderly=True, syncs=True, pull_batch=1, batch=2))
+
+
+# ---- programs that pull and commit by themselves ---------------------------------------------------------------------
+
+_MANUAL = replace(TWO, is_manual=True, syncs=True)
+_LATE_COMMIT = (
+    Produce(), HoldResults(), Join(), RunGroup(), CommitProgress(), FinishBatch(), CommitProgress(),
+    DeliverRequest(number=1), DeliverRequest(),
+)  # fmt: skip
+
+
+def test_a_commit_that_arrives_late_lowers_no_progress(tracker: DirtyTracker) -> None:
+    holds(tracker, *_LATE_COMMIT, settings=_MANUAL)
+    broken = replay_group(GroupCase(replace(_MANUAL, bug="CB21"), _LATE_COMMIT), tracker=tracker)
+    assert broken is not None
+    assert (broken.broken.contract, broken.case.operations) == (24, _LATE_COMMIT)
+
+
+def test_a_commit_past_a_running_message_is_noticed(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PulledQueue, "finished", property(lambda queue: queue.next_offset))
+    case = GroupCase(_MANUAL, (Produce(), HoldResults(), Join(), RunGroup(), PassTime(5_000), RunGroup()))
+    failure = replay_group(case, tracker=tracker)
+    assert failure is not None
+    assert failure.broken.contract == 21
+
+
+# ---- retention -------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_goes_on_after_expired_messages(tracker: DirtyTracker) -> None:
+    """The member that holds a batch is far away while retention deletes what it has not consumed."""
+    produced = (*[Produce(body_bytes=600)] * 6, FlushBroker(), StepBroker(), PassTime(1_000), DeleteFiles())
+    settings = replace(TWO, queues=1, log_file_bytes=1536)
+    trial = GroupTrial(settings, tracker=tracker)
+    for operation in (Join(), RunGroup(), HangMember(), *produced, CrashBroker(kill=True), RestartBroker()):
+        trial.run(operation)
+    assert trial.group.begin >= 1536
+    trial.finish()
+    assert trial.group.excused
