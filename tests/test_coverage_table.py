@@ -23,9 +23,10 @@ MACHINES = (
     "properties/explore/machines/consumer_machine.py",
     "properties/explore/machines/delay_machine.py",
     "properties/explore/machines/failing_disk_machine.py",
+    "properties/explore/consumers/machine.py",
 )
 PLANTED = "properties/planted"
-PAGE_BUGS = ("delay", "groups", "index", "log", "polling", "put", "queue", "races", "read", "retention")
+PAGE_BUGS = ("consumers", "delay", "groups", "index", "log", "polling", "put", "queue", "races", "read", "retention")
 """The modules of planted bugs that are about this page."""
 ELSEWHERE = frozenset(
     {

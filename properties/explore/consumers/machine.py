@@ -7,8 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tornpage.model.consumers.operations import (
     AddQueue,
+    CommitProgress,
     CrashBroker,
     CrashLocal,
+    DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
     FailRequests,
@@ -31,6 +33,7 @@ from tornpage.model.consumers.operations import (
     RestartBroker,
     ResumeMember,
     RunGroup,
+    SlowService,
     StepBroker,
     StepMember,
     TakeBatch,
@@ -67,15 +70,28 @@ class GroupMachine(RuleBasedStateMachine):
         retries=st.sampled_from((16, 1)),
         threshold=st.sampled_from((1000, 1, 2)),
         batch=st.integers(1, 2),
+        is_manual=st.sampled_from((False, False, False, True)),
+        log_file_bytes=st.sampled_from((1 << 16, 1536)),
     )
     def opens(
-        self, queues: int, is_orderly: bool, syncs: bool, strategy: Any, retries: int, threshold: int, batch: int
+        self,
+        queues: int,
+        is_orderly: bool,
+        syncs: bool,
+        strategy: Any,
+        retries: int,
+        threshold: int,
+        batch: int,
+        is_manual: bool,
+        log_file_bytes: int,
     ) -> None:
         settings = GroupSettings(
             members=self.members,
             queues=queues,
-            is_orderly=is_orderly,
-            syncs=syncs,
+            is_orderly=is_orderly and not is_manual,
+            is_manual=is_manual,
+            syncs=syncs or is_manual,
+            log_file_bytes=log_file_bytes,
             strategy=strategy,
             retries=retries,
             threshold=threshold,
@@ -117,6 +133,21 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(operation=st.sampled_from((HoldResults(), HoldResults(hold=False), FlushBroker(), StepBroker(), AddQueue())))
     def all_else(self, operation: GroupOperation) -> None:
         self.trial.run(operation)
+
+    @rule(service=st.sampled_from(("", "flush", "group-commit", "progress", "reput", "schedule")))
+    def a_service_is_slow(self, service: str) -> None:
+        self.trial.run(SlowService(service))
+
+    @precondition(lambda self: self.trial.settings.log_file_bytes == 1536)
+    @rule()
+    def files_are_deleted(self) -> None:
+        for operation in (FlushBroker(), StepBroker(), PassTime(1_000), DeleteFiles()):
+            self.trial.run(operation)
+
+    @precondition(lambda self: self.trial.settings.is_manual)
+    @rule(member=_FEW)
+    def a_program_commits(self, member: int) -> None:
+        self.trial.run(CommitProgress(member))
 
     @rule(
         kind=st.sampled_from((DeliverRequest, DeliverAnswer, LoseRequest, LoseAnswer, RepeatRequest)),
