@@ -22,7 +22,10 @@ __all__ = ["Return", "Returns"]
 
 @dataclass(slots=True, eq=False)
 class Return:
-    """One message on its way. `is_stored` is None until the outcome is known. `times` are its tries so far."""
+    """One message on its way.
+
+    `is_stored` is None until the outcome is known. `times` are the tries of the message so far.
+    """
 
     holding: Holding
     message: ConsumerMessage

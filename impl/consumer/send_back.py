@@ -30,7 +30,7 @@ _RETRY_TOPIC, _ORIGIN_ID, _DELAY, _WAIT = "RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "D
 
 
 def is_same_record(request: SendBack, stored: StoredMessage) -> bool:
-    """Return whether the record at the physical offset of a request is the message that the client has."""
+    """Return whether the record at the physical offset of a request is its message."""
     return request.identity == identity_of(stored)
 
 

@@ -89,9 +89,9 @@ class StepBroker:
 
 @dataclass(frozen=True, slots=True)
 class SlowService:
-    """From now on no round of the broker steps one of its services, as if its thread got no time.
+    """Step one service of the broker in no round from now on.
 
-    A put that waits for the service still steps it. `StepBroker` with its name steps it too. An empty name ends this.
+    Its thread gets no time then. A put that waits for the service still steps it. `StepBroker` with its name steps it too. An empty name ends this.
     """
 
     service: str = ""
@@ -193,7 +193,10 @@ class FinishBatch:
 
 @dataclass(frozen=True, slots=True)
 class CommitProgress:
-    """Let a member that pulls by itself commit what it has finished. Earlier commits may still be under way."""
+    """Let a member that pulls by itself commit what it has finished.
+
+    Earlier commits may still be under way.
+    """
 
     member: int = 0
     op: Literal["commit_progress"] = "commit_progress"

@@ -135,7 +135,10 @@ def legal_progress(group: Group, queue: Queue) -> frozenset[int]:
 
 
 def _expired(group: Group, offset: int) -> Group:
-    """Return the group after retention. An entry without a record is settled, and its message may stay unfinished."""
+    """Return the group after retention.
+
+    An entry without a record is settled, and its message may stay unfinished.
+    """
     group = replace(group, begin=offset)
     gone = _deleted(group) - group.settled
     return replace(group, settled=group.settled | gone, excused=group.excused | {each.identity for each in gone})

@@ -189,21 +189,24 @@ _LOST_WHILE_IT_RUNS = (Produce(), HoldResults(), Join(), RunGroup(), CrashBroker
 
 
 def test_another_message_at_a_physical_offset_is_not_sent_back(tracker: DirtyTracker) -> None:
-    """Regression: the broker copied the message that had taken the offset of the failed one (C29).
+    """Regression: the broker copied another message than the failed one (C29).
 
-    Found by drawn runs: "message 2 is sent back without a failed try".
+    It had taken the physical offset of the failed one. Found by drawn runs: "message 2 is sent back without a failed try".
     """
     holds(tracker, *_LOST_WHILE_IT_RUNS, FinishBatch(result="later"), RunGroup())
 
 
 def test_a_message_at_the_place_of_another_one_is_sent_back(tracker: DirtyTracker) -> None:
-    """Regression: the broker took its return for a repeated one, because both keys named the place only."""
+    """Regression: the broker took its return for a repeated one.
+
+    Both keys named the place only.
+    """
     first_fails = (FinishBatch(result="later"), HoldResults(hold=False), FailRequests("send_back"))
     holds(tracker, *_LOST_WHILE_IT_RUNS, *first_fails, RunGroup(), RunGroup(4, 2_000, "later"))
 
 
 def test_a_copy_has_the_number_of_its_record(tracker: DirtyTracker) -> None:
-    """Regression: a copy that the client sent counted local tries, and the one of the broker did not.
+    """Regression: only the copy that the client sent counted local tries.
 
     Found by drawn runs: "message 1 is sent back without its failed try".
     """
@@ -213,7 +216,7 @@ def test_a_copy_has_the_number_of_its_record(tracker: DirtyTracker) -> None:
 
 
 def test_the_end_of_a_run_waits_for_the_locks_of_a_lost_member(tracker: DirtyTracker) -> None:
-    """Regression: a member got a queue while the lab looked for the only reader of each queue."""
+    """Regression: a member got a queue while the lab counted the readers of each queue."""
     joins = (Join(1), StepMember(1), KillMember(1), Produce(3), Join(1), Join())
     holds(tracker, *joins, settings=replace(TWO, is_orderly=True, syncs=True, pull_batch=1, batch=2))
 
@@ -246,7 +249,7 @@ def test_a_commit_past_a_running_message_is_noticed(tracker: DirtyTracker, monke
 
 
 def test_a_group_goes_on_after_expired_messages(tracker: DirtyTracker) -> None:
-    """The member that holds a batch is far away while retention deletes what it has not consumed."""
+    """A member hangs while retention deletes messages that it has not consumed."""
     produced = (*[Produce(body_bytes=600)] * 6, FlushBroker(), StepBroker(), PassTime(1_000), DeleteFiles())
     settings = replace(TWO, queues=1, log_file_bytes=1536)
     trial = GroupTrial(settings, tracker=tracker)
