@@ -91,7 +91,8 @@ class StepBroker:
 class SlowService:
     """Step one service of the broker in no round from now on.
 
-    Its thread gets no time then. A put that waits for the service still steps it. `StepBroker` with its name steps it too. An empty name ends this.
+    Its thread gets no time then. A put that waits for the service still steps it, and so does `StepBroker` with its
+    name. An empty name ends this.
     """
 
     service: str = ""

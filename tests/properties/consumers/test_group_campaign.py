@@ -191,7 +191,8 @@ _LOST_WHILE_IT_RUNS = (Produce(), HoldResults(), Join(), RunGroup(), CrashBroker
 def test_another_message_at_a_physical_offset_is_not_sent_back(tracker: DirtyTracker) -> None:
     """Regression: the broker copied another message than the failed one (C29).
 
-    It had taken the physical offset of the failed one. Found by drawn runs: "message 2 is sent back without a failed try".
+    It had taken the physical offset of the failed one. Found by drawn runs: "message 2 is sent
+    back without a failed try".
     """
     holds(tracker, *_LOST_WHILE_IT_RUNS, FinishBatch(result="later"), RunGroup())
 
