@@ -80,7 +80,7 @@ class BrokerHost:
     def open(self) -> None:
         """Open the store by the real load path, and begin to serve."""
         self.services = []
-        syncs = self._settings.syncs
+        syncs = self._settings.has_sync_flush
         config = MessageStoreConfig(
             mapped_file_size_commit_log=self._settings.log_file_bytes,
             file_reserved_time=0,

@@ -1,9 +1,9 @@
 """A program that pulls its queues and commits progress by itself.
 
-A user of `PullConsumer` writes such a program. A group of them has no leases and no rebalance. Queue q belongs to member
-q modulo the number of members. Each program consumes one message of a queue at a time, and tries a failed message again.
-It commits what it has finished every 5 seconds or on request. A commit repeats progress that has not changed, because a
-crash of the broker may lower it.
+A user of `PullConsumer` writes such a program. A group of them has no leases and no rebalance. Queue q belongs to
+member q modulo the number of members. Each program consumes one message of a queue at a time, and tries a failed
+message again. It commits what it has finished every 5 seconds or on request. A commit repeats progress that has not
+changed, because a crash of the broker may lower it.
 """
 
 from collections import deque

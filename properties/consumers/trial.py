@@ -741,10 +741,10 @@ class GroupTrial:
 
 
 def _rules(settings: GroupSettings) -> Rules:
-    unlimited = settings.is_orderly and settings.retries >= GroupSettings().retries
+    unlimited = settings.keeps_order and settings.retries >= GroupSettings().retries
     return Rules(
-        is_orderly=settings.is_orderly,
-        syncs=settings.syncs,
+        is_orderly=settings.keeps_order,
+        syncs=settings.has_sync_flush,
         times_max=_UNLIMITED if unlimited else settings.retries,
         threshold=settings.threshold,
     )

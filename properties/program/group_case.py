@@ -18,7 +18,8 @@ _FILE_BYTES_MIN, _FILE_BYTES_MAX = 1536, 1 << 20
 class GroupSettings:
     """The members and queues of a case. `bug` names a planted bug, or is empty.
 
-    With `is_manual` the members are programs that pull and commit by themselves (`properties.consumers.puller`).
+    With `is_manual` the members are programs that pull and commit by themselves (`properties.consumers.puller`). They are
+    not orderly, and their broker has synchronous flush.
     `syncs` is synchronous flush. `retries` is the number of retries before the dead-letter queue. `threshold` is the
     most messages of a queue in the memory of a member, `pull_batch` those of one pull, `batch` those of one listener.
     `log_file_bytes` is the size of a log file: retention deletes whole files.
@@ -39,14 +40,22 @@ class GroupSettings:
     disk: Disk = "posix-strict"
     bug: str = ""
 
+    @property
+    def has_sync_flush(self) -> bool:
+        """Whether the broker answers a put after its flush."""
+        return self.syncs or self.is_manual
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the members consume in the order of a queue under its lock."""
+        return self.is_orderly and not self.is_manual
+
 
 def _refusal(settings: GroupSettings) -> str:
     if not 1 <= settings.members <= _MEMBERS_MAX or not 1 <= settings.queues <= _QUEUES_MAX:
         return f"use 1 to {_MEMBERS_MAX} members and 1 to {_QUEUES_MAX} queues"
     if not _FILE_BYTES_MIN <= settings.log_file_bytes <= _FILE_BYTES_MAX:
         return f"use log files of {_FILE_BYTES_MIN} to {_FILE_BYTES_MAX} bytes"
-    if settings.is_manual and (settings.is_orderly or not settings.syncs):
-        return "is_manual goes with syncs, and not with is_orderly"
     return ""
 
 
