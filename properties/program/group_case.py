@@ -18,11 +18,11 @@ _FILE_BYTES_MIN, _FILE_BYTES_MAX = 1536, 1 << 20
 class GroupSettings:
     """The members and queues of a case. `bug` names a planted bug, or is empty.
 
-    With `is_manual` the members are programs that pull and commit by themselves (`properties.consumers.puller`). They are
-    not orderly, and their broker has synchronous flush.
-    `syncs` is synchronous flush. `retries` is the number of retries before the dead-letter queue. `threshold` is the
-    most messages of a queue in the memory of a member, `pull_batch` those of one pull, `batch` those of one listener.
-    `log_file_bytes` is the size of a log file: retention deletes whole files.
+    With `is_manual` the members are programs that pull and commit by themselves (`properties.consumers.puller`). They
+    are not orderly, and their broker has synchronous flush. `syncs` is synchronous flush. `retries` is the number of
+    retries before the dead-letter queue. `threshold` is the most messages of a queue in the memory of a member,
+    `pull_batch` those of one pull, `batch` those of one listener. `log_file_bytes` is the size of a log file: retention
+    deletes whole files.
     """
 
     members: int = 2
