@@ -253,7 +253,13 @@ def test_a_commit_past_a_running_message_is_noticed(tracker: DirtyTracker, monke
 
 def test_a_group_goes_on_after_expired_messages(tracker: DirtyTracker) -> None:
     """A member hangs while retention deletes messages that it has not consumed."""
-    produced = (*[Produce(body_bytes=600)] * 6, FlushBroker(), StepBroker(), PassTime(1_000), DeleteFiles())
+    produced: tuple[GroupOperation, ...] = (
+        *[Produce(body_bytes=600)] * 6,
+        FlushBroker(),
+        StepBroker(),
+        PassTime(1_000),
+        DeleteFiles(),
+    )
     settings = replace(TWO, queues=1, log_file_bytes=1536)
     trial = GroupTrial(settings, tracker=tracker)
     operations: tuple[GroupOperation, ...] = (
