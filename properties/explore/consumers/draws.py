@@ -87,7 +87,12 @@ _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
 
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
-    """Return settings with what a run draws. Number of members, disk and bug stay."""
+    """Return settings with what a run draws. Number of members, disk and bug stay.
+
+    A group of a run with retention begins at the first messages. At the last ones it may skip those of a queue that has
+    lost its first message, as a choice of its settings.
+    """
+    has_small_files = rng.random() < _SMALL_FILES_SHARE
     is_manual = rng.random() < _MANUAL_SHARE
     return replace(
         settings,
@@ -96,12 +101,12 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
         is_orderly=rng.random() < 0.4 and not is_manual,
         syncs=rng.random() < 0.5 or is_manual,
         strategy=rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
-        begins=rng.choice(("first", "last")),
+        begins=rng.choice(("first", "first" if has_small_files else "last")),
         retries=rng.choice((16, 16, 1, 2)),
         threshold=rng.choice((1000, 1000, 1, 2)),
         pull_batch=rng.choice((32, 2, 1)),
         batch=rng.choice((1, 1, 2)),
-        log_file_bytes=_SMALL_FILE_BYTES if rng.random() < _SMALL_FILES_SHARE else settings.log_file_bytes,
+        log_file_bytes=_SMALL_FILE_BYTES if has_small_files else settings.log_file_bytes,
     )
 
 

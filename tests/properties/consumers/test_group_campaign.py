@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -39,6 +40,7 @@ from tornpage.properties.consumers.trial import GroupTrial
 from tornpage.properties.contract import Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.consumers.campaign import CANARY, REQUIRED, GroupPlan, explore_group
+from tornpage.properties.explore.consumers.draws import draw_settings
 from tornpage.properties.explore.consumers.programs import ALPHABET, all_programs, unequal_words
 from tornpage.properties.planted import GROUP_REPRODUCERS
 from tornpage.properties.program.group_case import GroupCase, GroupSettings
@@ -249,6 +251,16 @@ def test_a_commit_past_a_running_message_is_noticed(tracker: DirtyTracker, monke
 
 
 # ---- retention -------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_with_retention_begins_at_the_first_messages() -> None:
+    """Regression: a new group skipped the messages of a queue with expired ones.
+
+    It began at the last messages. Found by drawn runs: "progress of queue 2 of T passes over message 4".
+    """
+    drawn = [draw_settings(TWO, Random(seed)) for seed in range(200)]
+    begins = {(each.log_file_bytes < TWO.log_file_bytes, each.begins) for each in drawn}
+    assert begins == {(True, "first"), (False, "first"), (False, "last")}
 
 
 def test_a_group_goes_on_after_expired_messages(tracker: DirtyTracker) -> None:
