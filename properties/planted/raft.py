@@ -189,7 +189,9 @@ class _DispatchesUncommitted(ReputMessages):
 
     def drain(self) -> None:
         files = self._log
-        assert isinstance(files, CommittedFiles)
+        if not isinstance(files, CommittedFiles):  # a store without a group has no uncommitted entries
+            super().drain()
+            return
         visible_end = files.readable_end
         files.show(max(visible_end, files.raft_log.end_position_of(files.raft_log.end)))
         super().drain()

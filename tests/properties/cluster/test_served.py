@@ -33,8 +33,8 @@ def test_answers_are_those_of_the_store(tracker: DirtyTracker) -> None:
         (Operations, "_get", lambda *_: {}, "the answer to get is not that of the store"),
         (Operations, "_queues", lambda *_: {"queues": []}, "the answer to queues"),
         (Operations, "_progress", lambda *_: {"offset": 7}, "the answer to progress"),
-        (operations, "_text", lambda fields, name: str(fields.get(name, "T")), "is not refused"),
-        (operations, "_number", lambda fields, name, default=0, *_: int(fields.get(name, default)), "is not refused"),
+        (operations, "text_of", lambda fields, name: str(fields.get(name, "T")), "is not refused"),
+        (operations, "number_of", lambda fields, name, default=0, *_: int(fields.get(name, default)), "is not refused"),
     ],
 )
 def test_wrong_answer_is_found(
