@@ -65,6 +65,7 @@ PUTS_MAX, CRASHES_MAX, CHANGES_MAX, NETWORK_MAX, OPERATIONS_MAX = 10, 2, 6, 6, 3
 
 _BACK_MAX = 30
 _SAVED_SHARE = 0.4
+_HELD_SHARE = 0.6
 _OVERTAKEN_SHARE = 0.25
 _LATER_FIRST_SHARE = 0.3
 _KINDS = {
@@ -143,9 +144,13 @@ def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...
     if isinstance(operation, DeleteFiles):
         return FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker) and trial.hit["produce"] <= PUTS_MAX - 3 and rng.random() < _OVERTAKEN_SHARE:
-        return _overtaken(Produce(rng.randrange(trial.settings.queues)))
+        put, member = Produce(rng.randrange(trial.settings.queues)), rng.randrange(trial.settings.members)
+        return _overtaken(put, member if rng.random() < _HELD_SHARE else None)
     if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
-        return *_saved(rng.randrange(trial.settings.members), rng), CrashBroker(others=rng.choice(("lost", "kept")))
+        may_put = trial.hit["produce"] < PUTS_MAX and rng.random() < _HELD_SHARE
+        held = _held(Produce(rng.randrange(trial.settings.queues))) if may_put else ()
+        saved = _saved(rng.randrange(trial.settings.members), rng)
+        return *held, *saved, CrashBroker(others=rng.choice(("lost", "kept")))
     if (
         isinstance(operation, FinishBatch)
         and trial.hit["produce"] <= PUTS_MAX - 2
@@ -164,12 +169,20 @@ def _second_first(member: int, put: Produce) -> tuple[GroupOperation, ...]:
     return HoldResults(), put, put, RunGroup(2, 500), FinishBatch(member, 1), RunGroup(2, 6_000)
 
 
-def _overtaken(put: Produce) -> tuple[GroupOperation, ...]:
+def _overtaken(put: Produce, holder: int | None) -> tuple[GroupOperation, ...]:
     """Return operations after which members are ahead of a broker.
 
-    The broker lost messages and gets new ones.
+    The broker lost messages and gets new ones. A `holder` returns a lost message afterwards.
     """
-    return FlushBroker(), put, put, RunGroup(3, 500), CrashBroker(), RestartBroker(), put
+    lost = put, put, RunGroup(3, 500), CrashBroker(), RestartBroker(), put
+    if holder is None:
+        return FlushBroker(), *lost
+    return FlushBroker(), HoldResults(), *lost, FinishBatch(holder, 0, "later"), RunGroup(2, 500)
+
+
+def _held(put: Produce) -> tuple[GroupOperation, ...]:
+    """Return operations after which a listener holds a message."""
+    return HoldResults(), put, RunGroup(2, 500)
 
 
 def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:
