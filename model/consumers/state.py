@@ -63,12 +63,13 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A running listener."""
+    """A running listener. Its result counts for the ownership with this `lease` only."""
 
     place: Place
     offsets: tuple[int, ...]
     entries: tuple[Entry, ...]
     at_ms: int
+    lease: str
 
 
 @dataclass(frozen=True, slots=True)

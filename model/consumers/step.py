@@ -206,7 +206,7 @@ def _began(group: Group, event: Began) -> Group:
     place = Place(event.life, event.queue)
     held = group.held.get(place, Held())
     held = replace(held, given=held.given | set(event.offsets))
-    run = Run(place, event.offsets, event.entries, event.at_ms)
+    run = Run(place, event.offsets, event.entries, event.at_ms, _lease(group, place))
     return replace(group, runs={**group.runs, event.run: run}, held={**group.held, place: held})
 
 
@@ -215,7 +215,7 @@ def _finished(group: Group, number: int, at_ms: int, *, is_success: bool) -> Gro
     if run is None:
         return group
     group = replace(group, runs={key: each for key, each in group.runs.items() if key != number})
-    held = group.held.get(run.place)
+    held = group.held.get(run.place) if _lease(group, run.place) == run.lease else None
     if is_success:
         group = replace(
             group,
@@ -233,6 +233,12 @@ def _finished(group: Group, number: int, at_ms: int, *, is_success: bool) -> Gro
     elif group.rules.is_orderly or at_ms - run.at_ms < group.rules.hand_over_ms:
         held = replace(held, ended=held.ended | offsets)
     return replace(group, held={**group.held, run.place: held})
+
+
+def _lease(group: Group, place: Place) -> str:
+    """Return the lease of a member for a queue, an empty text without one."""
+    grant = group.grants.get(place)
+    return "" if grant is None else grant.lease
 
 
 def _with_progress(group: Group, queue: Queue, offset: int) -> Group:

@@ -140,7 +140,9 @@ def order_is_kept(group: Group, event: Event) -> None:
         sentence = f"a listener begins on {_text(event.queue)} without a valid lock"
         raise GuaranteeBroken(20, sentence, f"a lock of at most {rules.lock_valid_ms} ms", waited)
     least = first_unsettled(group, event.queue, group.held.get(place, Held()).first or 0)
-    overtakes = least < len(group.entries(event.queue)) and event.offsets[0] > least
+    entries, first = group.entries(event.queue), event.offsets[0]
+    is_lost = first >= len(entries) or entries[first].identity != event.entries[0].identity
+    overtakes = first > least and not is_lost
     if overtakes or list(event.offsets) != sorted(event.offsets):
         sentence = f"a message of {_text(event.queue)} overtakes an earlier one"
         raise GuaranteeBroken(20, sentence, f"offset {least} first", str(list(event.offsets)))

@@ -110,6 +110,25 @@ def test_messages_that_the_broker_has_lost_overtake_none(tracker: DirtyTracker) 
     assert replay_group(case, tracker=tracker) is None
 
 
+def test_lost_messages_overtake_none_that_came_later(tracker: DirtyTracker) -> None:
+    """The judge once took a message put after a crash for one that was overtaken."""
+    operations = (
+        FailRequests("members", 2), PassTime(61_000), Produce(), Join(), RunGroup(), Produce(), Produce(),
+        RunGroup(3, 500), CrashBroker(), RestartBroker(), Produce(),
+    )  # fmt: skip
+    case = GroupCase(replace(TWO, is_orderly=True, batch=2), operations)
+    assert replay_group(case, tracker=tracker) is None
+
+
+def test_a_result_counts_for_the_ownership_of_its_run(tracker: DirtyTracker) -> None:
+    """The model once counted a run from before a crash for the next lease."""
+    operations = (
+        Join(), RunGroup(6, 500), Produce(), HoldResults(), RunGroup(2, 6_000), CrashBroker(others="kept"),
+        RestartBroker(), RunGroup(2, 6_000), Leave(),
+    )  # fmt: skip
+    assert replay_group(GroupCase(TWO, operations), tracker=tracker) is None
+
+
 @pytest.mark.slow
 def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracker) -> None:
     concurrent = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
