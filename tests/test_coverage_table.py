@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 HEADER = ("behaviour", "code", "tests", "model", "rules, bugs", "departs, later")
@@ -221,6 +223,7 @@ def wrong_names(row: Row) -> Iterator[str]:
     yield from (f"no rule or bug {name}" for name in _CODE.findall(row.rules) if name not in known)
 
 
+@pytest.mark.slow
 def test_names_of_rows_exist() -> None:
     assert [f"{named(row)}: {wrong}" for row in ROWS for wrong in wrong_names(row)] == []
 

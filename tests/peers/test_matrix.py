@@ -31,6 +31,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answers]:
     return directory, write_ours(directory, count=COUNT, seed=3, record_checksum="record", closed=False)
 
 
+@pytest.mark.slow
 def test_a_killed_store_of_ours_gives_the_answers_of_its_writer(written: tuple[Path, Answers]) -> None:
     directory, expected = written
     assert (directory / "abort").exists()

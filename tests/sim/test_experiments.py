@@ -47,6 +47,9 @@ ASKED_FOR = (
 )
 
 
+pytestmark = pytest.mark.slow  # all experiments are drawn once, in some seconds
+
+
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
     """Return the results of each experiment at a small effort."""

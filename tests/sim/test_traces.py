@@ -6,6 +6,7 @@ They hold for all policies.
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import ClosedLoop
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(scenarios(), st.integers(0, 1 << 40))
 def test_every_trace_keeps_the_rules(scenario: Scenario, seed: int) -> None:

@@ -33,6 +33,7 @@ def test_assignments_are_independent_only_if_nothing_can_see_their_order(
     assert _are_independent(second, first, is_new=is_new) is expected
 
 
+@pytest.mark.slow
 def test_only_swaps_have_proofs() -> None:
     proved = [each for each in all_mutants() if each.module.endswith("disk_watch") and proof_of(each)]
     assert {(each.scope, each.operator) for each in proved} == {("DiskWatch.__init__", "swapped statements")}

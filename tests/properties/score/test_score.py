@@ -63,6 +63,7 @@ def carry_out(
     return told
 
 
+@pytest.mark.slow
 def test_a_score_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         carry_out(trial_rows(tmp_path), trials=2, stop_at=1)

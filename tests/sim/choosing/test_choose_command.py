@@ -119,6 +119,7 @@ def test_text_begins_with_the_answer_and_states_losses_in_both_units() -> None:
     assert "`tornpage sim validate DIR --out V` measures it" in text
 
 
+@pytest.mark.slow
 def test_none_that_meets_exits_with_3_and_names_the_nearest() -> None:
     asked = ("--device", "hdd", *QUICK, "--max-loss", "0ms")
     found = document(*asked, code=3)
@@ -160,6 +161,7 @@ def test_the_run_directory_becomes_a_page(tmp_path: Path) -> None:
     assert "tornpage sim choose --device vm-ext4 --rate 2000" in page
 
 
+@pytest.mark.slow
 def test_a_calibration_brings_its_noise_and_a_validation_its_errors(disk: str, tmp_path: Path) -> None:
     scores = [
         {"case": f"{case} 1000/s", "error_p99": error, "floor_p99": -0.1, "error_at_risk": 0.0, "passes": error > -0.3}
