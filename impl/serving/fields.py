@@ -39,6 +39,8 @@ def body_of(fields: Fields) -> bytes:
     """Return the bytes of `body` or `body64`. Raises BadRequest."""
     if "body" in fields:
         return text_of(fields, "body").encode(errors="surrogateescape")
+    if "body64" not in fields:
+        raise BadRequest("`body` or `body64` is missing")
     try:
         return base64.b64decode(text_of(fields, "body64"), validate=True)
     except (binascii.Error, ValueError) as error:

@@ -82,7 +82,7 @@ def test_clients_append_read_and_ask(group: list[ServedMember]) -> None:
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        ({"op": "append"}, "`body64` is missing"),
+        ({"op": "append"}, "`body` or `body64` is missing"),
         ({"op": "append", "body": ""}, "has at least one byte"),
         ({"op": "append", "body64": "?"}, "is no base64"),
         ({"op": "read", "from": -1}, "`from` is missing or no number"),

@@ -82,7 +82,7 @@ def test_messages_are_put_and_read(tmp_path: Path) -> None:
         ({"op": "nothing"}, "no operation is named 'nothing'"),
         ({}, "no operation is named None"),
         ({"op": ["put"]}, "no operation is named"),
-        ({"op": "put", "topic": "T"}, "`body64` is missing"),
+        ({"op": "put", "topic": "T"}, "`body` or `body64` is missing"),
         ({"op": "put", "topic": 5, "body": "x"}, "`topic` is missing or no text"),
         ({"op": "put", "topic": "T", "body": "x", "queue": -1}, "`queue` is missing or no number"),
         ({"op": "put", "topic": "T", "body": "x", "queue": True}, "`queue` is missing or no number"),
