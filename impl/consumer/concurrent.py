@@ -2,7 +2,8 @@
 
 They may finish in any order. A finished message is removed from the cache, and the progress is the smallest offset that
 is left. A failed message is sent back to the broker, and counts as finished after its copy is stored. If that fails, it
-is consumed again here after 5 seconds. With broadcasting a failed message is dropped, with a finding.
+is consumed again here after 5 seconds, or sent back again during a hand-over. With broadcasting a failed message is
+dropped, with a finding.
 
 RocketMQ sends a message back if its run takes longer than `consume_timeout`, and consumes it twice. Here such a run is
 reported, and its result counts whenever it comes. Source: `ConsumeMessageConcurrentlyService`.
@@ -38,7 +39,7 @@ class Concurrent:
         self._leases = leases
         self._returns = client.parts.of(Returns)(client)
         self._note_progress = client.parts.of(note_progress)
-        self._ready: deque[tuple[Holding, list[ConsumerMessage]]] = deque()
+        self._ready: deque[tuple[Holding, list[ConsumerMessage], bool]] = deque()  # whether it is a retry
         self._retries: list[tuple[int, int, Holding, ConsumerMessage]] = []
         self._numbers = count(1)
 
@@ -46,19 +47,25 @@ class Concurrent:
         """Queue pulled messages for consumption, in batches."""
         size = self._client.settings.consume_message_batch_max_size
         for begin in range(0, len(messages), size):
-            self._ready.append((holding, list(messages[begin : begin + size])))
+            self._ready.append((holding, list(messages[begin : begin + size]), False))
 
     def take(self, now_ms: int) -> Batch | None:
-        """Return the next batch, None if none may run now."""
+        """Return the next batch, None if none may run now.
+
+        A retry does not run during a hand-over, which may end before its listener does. Its message is sent back again.
+        """
         for _ in range(len(self._ready)):
-            holding, messages = self._ready.popleft()
+            holding, messages, is_retry = self._ready.popleft()
             if holding.process_queue.dropped:
                 continue
             if not self._may_run(holding, now_ms):
-                self._ready.append((holding, messages))
+                self._ready.append((holding, messages, is_retry))
                 continue
             cached = [each for each in messages if holding.process_queue.msg_tree_map.get(each.queue_offset) is each]
-            if cached:  # the others were cut at the begin of a hand-over
+            if is_retry and holding.state is HoldingState.DRAINING:
+                for message in cached:
+                    self._returns.add(holding, message, now_ms)
+            elif cached:  # the others were cut at the begin of a hand-over
                 return self._begin(holding, cached, now_ms)
         return None
 
@@ -117,7 +124,7 @@ class Concurrent:
                 heapq.heappush(self._retries, (now_ms + _RETRY_MS, next(self._numbers), each.holding, each.message))
         while self._retries and self._retries[0][0] <= now_ms:
             _, _, holding, message = heapq.heappop(self._retries)
-            self._ready.append((holding, [message]))
+            self._ready.append((holding, [message], True))
         return min(due_ms, self._retries[0][0] if self._retries else NEVER)
 
     @property

@@ -120,6 +120,15 @@ def test_lost_messages_overtake_none_that_came_later(tracker: DirtyTracker) -> N
     assert replay_group(case, tracker=tracker) is None
 
 
+def test_no_retry_begins_during_a_hand_over(tracker: DirtyTracker) -> None:
+    """A message whose return had failed ran again, and its queue was given back meanwhile."""
+    operations = (
+        Produce(), HoldResults(), Join(), RunGroup(), Join(1), FailRequests("send_to_retry"), RunGroup(by_ms=500),
+        PassTime(5_500), FinishBatch(result="later"), RunGroup(by_ms=6_000),
+    )  # fmt: skip
+    assert replay_group(GroupCase(TWO, operations), tracker=tracker) is None
+
+
 def test_a_result_counts_for_the_ownership_of_its_run(tracker: DirtyTracker) -> None:
     """The model once counted a run from before a crash for the next lease."""
     operations = (
