@@ -4,6 +4,7 @@ The bound of one run: up to `PUTS_MAX` messages, `CRASHES_MAX` crashes of the br
 `NETWORK_MAX` faults of the network, and `OPERATIONS_MAX` operations in all, before all faults end.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import get_args
@@ -131,26 +132,37 @@ def draw_beginning(settings: GroupSettings, rng: Random) -> tuple[GroupOperation
     return (FailRequests(rng.choice(_FAILING), rng.randrange(1, 3)), *begin) if rng.random() < 0.15 else begin
 
 
-def draw_operations(trial: GroupTrial, rng: Random) -> tuple[GroupOperation, ...]:
-    """Return the next operations of a run, within its bound.
+def draw_operations(trial: GroupTrial, rng: Random) -> Iterator[GroupOperation]:
+    """Yield the next operations of a run, within its bound.
 
-    A fault of the network follows a step of its member, so that something is under way. In some runs
-    the second of two runs of a queue ends first.
+    Each operation has to be carried out before the next one is drawn. Some crashes of the broker follow the result of
+    a listener and a save of progress. Other operations are drawn as a whole.
     """
     operation = _draw(trial, rng)
+    has_room = trial.hit["produce"] <= PUTS_MAX - 3
+    if isinstance(operation, CrashBroker) and not (has_room and rng.random() < _OVERTAKEN_SHARE):
+        if rng.random() < _SAVED_SHARE:
+            yield from _saved(trial, rng)
+            operation = CrashBroker(others=rng.choice(("lost", "kept")))
+        yield operation
+        return
+    yield from _surrounded(trial, rng, operation)
+
+
+def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tuple[GroupOperation, ...]:
+    """Return an operation with those that it needs before or after it.
+
+    A fault of the network follows a step of its member, so that something is under way. In some runs the second of two
+    runs of a queue ends first.
+    """
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
     if isinstance(operation, DeleteFiles):
         return FlushBroker(), StepBroker(), PassTime(1_000), operation
-    if isinstance(operation, CrashBroker) and trial.hit["produce"] <= PUTS_MAX - 3 and rng.random() < _OVERTAKEN_SHARE:
+    if isinstance(operation, CrashBroker):
         put, member = Produce(rng.randrange(trial.settings.queues)), rng.randrange(trial.settings.members)
         return _overtaken(put, member if rng.random() < _HELD_SHARE else None)
-    if isinstance(operation, CrashBroker) and rng.random() < _SAVED_SHARE:
-        may_put = trial.hit["produce"] < PUTS_MAX and rng.random() < _HELD_SHARE
-        held = _held(Produce(rng.randrange(trial.settings.queues))) if may_put else ()
-        saved = _saved(rng.randrange(trial.settings.members), rng)
-        return *held, *saved, CrashBroker(others=rng.choice(("lost", "kept")))
     if (
         isinstance(operation, FinishBatch)
         and trial.hit["produce"] <= PUTS_MAX - 2
@@ -185,12 +197,19 @@ def _held(put: Produce) -> tuple[GroupOperation, ...]:
     return HoldResults(), put, RunGroup(2, 500)
 
 
-def _saved(member: int, rng: Random) -> tuple[GroupOperation, ...]:
-    """Return operations that make the broker save progress, without a flush."""
+def _saved(trial: GroupTrial, rng: Random) -> Iterator[GroupOperation]:
+    """Yield operations that make the broker save the progress of a listener's result, without a flush.
+
+    A member that has a running listener returns the result. If no member has one, a new message is held first.
+    """
+    if not any(each.running for each in trial.members) and trial.hit["produce"] < PUTS_MAX:
+        yield from _held(Produce(rng.randrange(trial.settings.queues)))
+    holders = [each.number for each in trial.members if each.running] or range(trial.settings.members)
+    member = rng.choice(holders)
     later: Verdict = "later" if rng.random() < 0.6 else "success"
-    result, deliver = FinishBatch(member, 0, later), DeliverRequest(member)
-    answered = (TakeBatch(member), result, deliver, DeliverAnswer(member), StepMember(member))
-    return *answered, PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress")
+    deliver = DeliverRequest(member)
+    yield from (TakeBatch(member), FinishBatch(member, 0, later), deliver, DeliverAnswer(member), StepMember(member))
+    yield from (PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress"))
 
 
 def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
