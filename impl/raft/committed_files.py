@@ -65,7 +65,13 @@ class CommittedFiles(MappedFileQueue):
         self.show(self.raft_log.end_position_of(self._member.visible))
 
     def show(self, end: int) -> None:
-        """Let readers see everything up to a physical offset. Raises OSError."""
+        """Let readers see everything up to a physical offset.
+
+        Only files with visible entries stay mapped. A cut may remove a file without one, and later entries then get
+        a new file of that name. Raises OSError.
+        """
+        while self.mapped and self.mapped[-1].base_offset >= end:
+            self.mapped.pop().close()
         while end > (base := self.mapped[-1].end_offset if self.mapped else 0):
             self.adopt(f"{self.directories.paths[0]}/{file_name(base)}", writable=False)
         self._visible_end = end

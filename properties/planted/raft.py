@@ -1,12 +1,13 @@
 """Define bugs of Raft groups: votes, counts of a leader, appends, and files.
 
 Their ids are those of the list that the Raft log is tested with. L numbers are defects of DLedger 0.2.3
-(docs/replication/raft.md). LB10, LB11 and LB17 are bugs of the store on the log.
+(docs/replication/raft.md). LB10, LB11, LB17 and LB18 are bugs of the store on the log.
 """
 
 from collections.abc import Callable, Sequence
 
 from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.log.log_files import file_name
 from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.impl.message.multi_dispatch import QueueKey
 from tornpage.impl.parts import Parts
@@ -214,6 +215,15 @@ class _GivesNumberBackWhenLate(RaftPutAnswers):
         return super().settle(result, waits=waits, on_answer=answered)
 
 
+class _KeepsFilesMapped(CommittedFiles):
+    """Keep data files without visible entries mapped. A cut may have removed them."""
+
+    def show(self, end: int) -> None:
+        while end > (base := self.mapped[-1].end_offset if self.mapped else 0):
+            self.adopt(f"{self.directories.paths[0]}/{file_name(base)}", writable=False)
+        self._visible_end = end
+
+
 def _events(text: str) -> tuple[RaftOperation, ...]:
     """Return the events of a schedule.
 
@@ -240,12 +250,15 @@ def _bug(
     batch_bytes: int = 1,
     contract: int = 15,
     store: bool = False,
+    data_file_bytes: int = 4096,
 ) -> PlantedBug:
     """Return a bug with its minimal reproducer.
 
     The reproducer judges the promises of the group, and no single step.
     """
-    settings = RaftSettings(members=members, batch_bytes=batch_bytes, judged="promises", store=store)
+    settings = RaftSettings(
+        members=members, batch_bytes=batch_bytes, judged="promises", store=store, data_file_bytes=data_file_bytes
+    )
     return PlantedBug(bug_id, sentence, contract, parts, raft=(settings, operations))
 
 
@@ -406,5 +419,20 @@ BUGS = (
         batch_bytes=_ALL,
         contract=4,
         store=True,
+    ),
+    _bug(
+        "LB18",
+        "a reader keeps a data file that a cut has removed",
+        Parts({CommittedFiles: _KeepsFilesMapped}),
+        _events(
+            "elect 2, vote 2 0, vote_reply 0 2, propose 2, propose 2, propose 2, propose 2, propose 2, sync_log 2, "
+            "crash_member 2, restart_member 2, elect 0, vote 0 1, vote_reply 1 0, propose 0, propose 0, propose 0, "
+            "propose 0, propose 0, append 0 1, append 0 2, sync_log 0, sync_log 1, sync_log 2, append_reply 1 0, beat 0, "
+            "append 0 2"
+        ),
+        batch_bytes=_ALL,
+        contract=4,
+        store=True,
+        data_file_bytes=1024,
     ),
 )

@@ -18,7 +18,7 @@ from tornpage.properties.program.raft_case import RaftCase, RaftSettings
 from tornpage.properties.raft.replay import RAFT_GROUPS, replay_raft
 from tornpage.properties.raft.trial import RaftTrial
 
-OF_STORES = {"LB10", "LB11", "LB17"}
+OF_STORES = {"LB10", "LB11", "LB17", "LB18"}
 """Bugs that only a store on the log can show."""
 
 
@@ -29,7 +29,7 @@ def tracker() -> Iterator[DirtyTracker]:
 
 
 def test_every_bug_of_the_list_is_planted() -> None:
-    assert set(RAFT_REPRODUCERS) == {f"LB{number:02d}" for number in range(1, 18)}
+    assert set(RAFT_REPRODUCERS) == {f"LB{number:02d}" for number in range(1, 19)}
     assert {bug for bug, case in RAFT_REPRODUCERS.items() if case.settings.store} == OF_STORES
 
 
