@@ -88,7 +88,7 @@ def ask_node(node: Node, asked: AskNode) -> None:
     _answers(node, {"op": "commit", **place, "group": _GROUP, "offset": asked.offset})
     wanted = min(asked.offset, store.max_offset_in_queue(topic, queue))
     _answers(node, {"op": "progress", **place, "group": _GROUP}, offset=wanted)
-    status = _answers(node, {"op": "status"}, store=ROOT, read_only_reason=None)
+    status = _answers(node, {"op": "status"}, store=ROOT, read_only_reason=store.read_only_reason)
     if status["dispatch_behind_bytes"] != store.dispatch_behind_bytes:
         raise GuaranteeBroken(8, "a status has another backlog than the store")
     for request in WRONG:

@@ -7,7 +7,7 @@ import pytest
 
 from tornpage.impl.serving import operations
 from tornpage.impl.serving.operations import Operations
-from tornpage.model.replication.operations import AskNode, PutOn, RunAll
+from tornpage.model.replication.operations import AskNode, FailSyncOn, FlushNode, PutOn, RunAll
 from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -25,6 +25,13 @@ def test_answers_are_those_of_the_store(tracker: DirtyTracker) -> None:
     trial = carried_out(tracker)
     assert trial.hit["ask_node"] == 2
     assert [each.store.max_offset_in_queue("T", 0) for each in trial.nodes] == [2, 2]
+
+
+def test_status_of_a_store_that_stopped_writing_is_its_reason(tracker: DirtyTracker) -> None:
+    trial = ClusterTrial(ClusterSettings(), tracker=tracker)
+    for operation in (FailSyncOn(0), PutOn(), FlushNode(), AskNode()):
+        trial.run(operation)
+    assert "Input/output error" in str(trial.nodes[0].store.read_only_reason)
 
 
 @pytest.mark.parametrize(
