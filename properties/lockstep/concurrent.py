@@ -25,7 +25,7 @@ from tornpage.model.state import State
 from tornpage.model.step import step
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.lockstep.compare import broken, marks_found
-from tornpage.properties.lockstep.execute import answered_puts, call_put, put_answer
+from tornpage.properties.lockstep.execute import answered_puts, call_put, put_answer, put_status
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.scheduler import run_stepped
 
@@ -55,10 +55,10 @@ def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, 
     commits, at_ms = operation.commits and pair.layout.has_pool, pair.environment.now_ms
     producers = _run(pair, operation, commits=commits)
     for called in (*producers[0], *producers[1]):
-        busy = called.result.status.value == "OS_PAGECACHE_BUSY"
+        busy = put_status(called.result) == "OS_PAGECACHE_BUSY"
         if busy != (called.lock_held_ms > pair.layout.page_cache_busy_ms):
             expected = f"{'not ' if busy else ''}OS_PAGECACHE_BUSY with the put lock held for {called.lock_held_ms} ms"
-            raise GuaranteeBroken(8, "page-cache busy is answered wrongly", expected, called.result.status.value)
+            raise GuaranteeBroken(8, "page-cache busy is answered wrongly", expected, put_status(called.result))
     found = Answer(
         producers=tuple(tuple(ProducerPut(put_answer(c.result), c.lock_held_ms) for c in each) for each in producers),
         jumped=pair.environment.now_ms != at_ms if operation.jump_ms else None,
@@ -70,7 +70,7 @@ def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, 
         raise GuaranteeBroken(17, "no order of the puts of two producers explains their answers", found=text)
     _stamped_under_the_lock(pair, producers)
     for called in (*producers[0], *producers[1]):
-        pair.coverage[f"answered_{called.result.status.value}"] += 1
+        pair.coverage[f"answered_{put_status(called.result)}"] += 1
     readable_end, readable = legal[0][0].log.readable_end, pair.store.committed_offset
     if commits and readable != readable_end:
         sentence = "two commits at once leave a part of the log uncommitted"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tornpage.impl.message.message import Message as StoreMessage
-from tornpage.impl.message.message import MessageBatch, PutResult
+from tornpage.impl.message.message import MessageBatch, PutResult, PutStatus
 from tornpage.impl.read.message_filter import TagFilter
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.model.answers import PutAnswer
@@ -20,7 +20,7 @@ from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.translation import store_batch, store_message
 
-__all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "service_named"]
+__all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "put_status", "service_named"]
 
 Result = TypeVar("Result")
 
@@ -58,10 +58,17 @@ def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | Me
     return replace(message, born_timestamp=None) if put.born_now else message
 
 
+def put_status(result: PutResult) -> str:
+    """Return the name of a put's status. Raises GuaranteeBroken (8) if it has none."""
+    if not isinstance(result.status, PutStatus):
+        raise GuaranteeBroken(8, "a put is answered without a status", "a PutStatus", repr(result))
+    return result.status.value
+
+
 def put_answer(result: PutResult) -> PutAnswer:
     """Return the answer of a put in the form of the model."""
     return PutAnswer(
-        result.status.value,
+        put_status(result),
         result.offset,
         result.size_bytes,
         result.queue_offset,

@@ -427,8 +427,8 @@ BUGS = (
         _events(
             "elect 2, vote 2 0, vote_reply 0 2, propose 2, propose 2, propose 2, propose 2, propose 2, sync_log 2, "
             "crash_member 2, restart_member 2, elect 0, vote 0 1, vote_reply 1 0, propose 0, propose 0, propose 0, "
-            "propose 0, propose 0, append 0 1, append 0 2, sync_log 0, sync_log 1, sync_log 2, append_reply 1 0, beat 0, "
-            "append 0 2"
+            "propose 0, propose 0, append 0 1, append 0 2, sync_log 0, sync_log 1, sync_log 2, append_reply 1 0, "
+            "beat 0, append 0 2"
         ),
         batch_bytes=_ALL,
         contract=4,

@@ -1,12 +1,13 @@
 """Symptom: a search of a broken store ended as an error of the harness.
 
 Cause: `put_async` and `pull_async` were taken to return futures. The calls of a part program that run one after the
-other, whose results are the expected ones, were not judged.
-Fix: another answer than a future breaks contract 8, and a guarantee broken without any interleaving is a detection.
+other, whose results are the expected ones, were not judged. The status of an answer was taken to be one.
+Fix: another answer than a future, or an answer without a status, breaks contract 8. A guarantee broken without any
+interleaving is a detection.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_asynchronous_call_without_a_future_breaks_contract_8(
     failure = replay(Case(Settings(), (operation,)), tracker=tracker)
     assert failure is not None
     assert (failure.broken.contract, failure.broken.sentence) == (8, f"{verb} returns no future")
+
+
+def test_put_that_is_answered_without_a_status_breaks_contract_8(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = MessageStore.put
+    monkeypatch.setattr(MessageStore, "put", lambda *given: put(*given)._replace(status=cast(Any, None)))
+    failure = replay(Case(Settings(), (Put(),)), tracker=tracker)
+    assert failure is not None
+    assert (failure.broken.contract, failure.broken.sentence) == (8, "a put is answered without a status")
 
 
 def test_part_that_is_wrong_without_interleaving_is_a_detection(
