@@ -1,4 +1,4 @@
-"""Explore cases of several processes: clusters and consumer groups.
+"""Explore cases of several processes: clusters, consumer groups and Raft groups.
 
 A run is a part of the campaign.
 
@@ -8,24 +8,26 @@ vacuous. A share of the runs is repeated and compared.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import count
 from random import Random
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tornpage.properties.campaign.engine import Budget, CanaryTime
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.campaign.shrink import Watch
-from tornpage.properties.campaign.workers import Died, Job, Launcher
+from tornpage.properties.campaign.workers import Control, Died, Job, Launcher
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
 from tornpage.properties.program.step_case import StepCase
 from tornpage.properties.program.step_shrinking import identity_of
 
-__all__ = ["CaseExplorer", "CaseRun", "CaseTally", "Part", "digest_of", "repeated"]
+__all__ = ["CaseExplorer", "CasePlan", "CaseRun", "CaseTally", "Part", "digest_of"]
 
 Part = int | tuple[Any, ...]
 """The number of a drawn run, or a whole program."""
@@ -33,22 +35,22 @@ _FAILURES_MAX = 3
 _REPEATED_SHARE = 0.05
 
 Case = TypeVar("Case", bound=StepCase[Any, Any])
+Settings = TypeVar("Settings")
 
 
-class CasePlan(Protocol):
-    """A plan: seed, limits, and the length of all programs or 0 for drawn runs."""
+@dataclass(frozen=True)  # without slots: a call of `CasePlan[...]` fails with them in Python 3.11
+class CasePlan(Generic[Settings]):
+    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures.
 
-    @property
-    def seed(self) -> int:
-        """The seed."""
+    With `length` the runs are not drawn: they are all programs of up to that many operations.
+    """
 
-    @property
-    def states(self) -> int | None:
-        """The number of states after which the campaign ends."""
-
-    @property
-    def length(self) -> int:
-        """The length up to which all programs are run; 0 means drawn runs."""
+    settings: Settings
+    seed: int = 0
+    states: int | None = None
+    seconds: float | None = None
+    workers: int = 1
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +75,42 @@ class CaseTally:
     outcomes: set[str] = field(default_factory=set)
 
 
+CarryOut = Callable[[Settings, Part, str, DirtyTracker], CaseRun[Case]]
+"""Carry out a part with a seed. It must be picklable."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CaseJob(Generic[Settings, Case]):
+    """Carry out parts in any process, each with its own seed, and a share of them twice."""
+
+    plan: CasePlan[Settings]
+    carry_out: CarryOut[Settings, Case]
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Part, Control], CaseRun[Case]]]:
+        """Return the function that carries out a part."""
+        with choose_tracker("auto") as tracker:
+            yield partial(self._run, tracker)
+
+    def _run(self, tracker: DirtyTracker, part: Part, control: Control) -> CaseRun[Case]:
+        seed = f"{self.plan.seed}:{part}"
+        run = self.carry_out(self.plan.settings, part, seed, tracker)
+        if Random(f"again {seed}").random() >= _REPEATED_SHARE:
+            return run
+        again = self.carry_out(self.plan.settings, part, seed, tracker)
+        return replace(run, is_repeated=True, differs=again.digest != run.digest)
+
+
 def digest_of(token: str, end: str, broken: GuaranteeBroken | None) -> str:
     """Return a digest of a case, of the end of its run, and of what it broke."""
     return blake2b(f"{token} {end} {broken}".encode(), digest_size=8).hexdigest()
 
 
-def repeated(plan: CasePlan, part: Part, carry_out: Callable[[str], CaseRun[Case]]) -> CaseRun[Case]:
-    """Carry out a part with its seed; a share of the parts is carried out twice."""
-    seed = f"{plan.seed}:{part}"
-    run = carry_out(seed)
-    if Random(f"again {seed}").random() >= _REPEATED_SHARE:
-        return run
-    return replace(run, is_repeated=True, differs=carry_out(seed).digest != run.digest)
-
-
 class CaseExplorer(Generic[Case]):
     """Present runs as parts of a campaign.
 
-    `programs` yields all programs up to a length. `canary` returns the planted bug that the same engine caught, or an
-    empty string. `required` has to happen before a campaign may hold. `program` replays and shrinks a failure.
+    `programs` yields all programs up to a length. `canary` is the reproducer of the planted bug that the same engine
+    must catch. `required` has to happen before a campaign may hold. `program` replays and shrinks a failure.
     """
 
     launcher: Launcher = "spawn"
@@ -100,18 +119,18 @@ class CaseExplorer(Generic[Case]):
 
     def __init__(
         self,
-        plan: CasePlan,
-        job: Job[Part, CaseRun[Case]],
+        plan: CasePlan[Settings],
+        carry_out: CarryOut[Settings, Case],
         *,
         programs: Callable[[int], Iterator[tuple[Any, ...]]],
-        canary: Callable[[], str],
+        canary: Case,
         required: Iterable[str],
         program: StepProgram[Case, Any],
         tracker: DirtyTracker,
     ) -> None:
-        self.job = job
-        self.canary = canary
+        self.job: Job[Part, CaseRun[Case]] = _CaseJob(plan, carry_out)
         self._plan, self._programs, self._required = plan, programs, tuple(required)
+        self._canary = canary
         self._program, self._tracker = program, tracker
         self._tally = CaseTally()
 
@@ -122,6 +141,11 @@ class CaseExplorer(Generic[Case]):
             if self._plan.states is not None and self._tally.states >= self._plan.states:
                 return
             yield number
+
+    def canary(self) -> str:
+        """Return the planted bug of the canary if its reproducer breaks a guarantee."""
+        caught = self._program.replay(self._canary, tracker=self._tracker)
+        return "" if caught is None else str(self._canary.settings.bug)
 
     def known(self, part: Part) -> CaseRun[Case] | None:
         """Return None, since no results are kept."""

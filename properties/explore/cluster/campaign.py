@@ -6,21 +6,17 @@ kind of fault and answer in `REQUIRED`. Otherwise it is vacuous.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable
 from itertools import chain
 from random import Random
 
 from tornpage.model.replication.operations import ClusterOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTally, Part, digest_of, repeated
+from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
-from tornpage.properties.campaign.workers import Control
-from tornpage.properties.cluster.replay import CLUSTERS, ClusterFailure, replay_cluster
+from tornpage.properties.cluster.replay import CLUSTERS, ClusterFailure
 from tornpage.properties.cluster.trial import ClusterTrial
-from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.cluster.draws import (
     OPERATIONS_MAX,
     draw_beginning,
@@ -57,21 +53,7 @@ REQUIRED_OF_ALL = (
 """What has to happen before a campaign of all programs may hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPlan:
-    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures.
-
-    With `length` the runs are not drawn: they are all programs of up to that many operations.
-    """
-
-    settings: ClusterSettings
-    seed: int = 0
-    states: int | None = None
-    seconds: float | None = None
-    workers: int = 1
-    length: int = 0
-
-
+ClusterPlan = CasePlan[ClusterSettings]
 ClusterRun = CaseRun[ClusterCase]
 ClusterResult = CampaignResult[CaseTally, ClusterFailure]
 
@@ -100,42 +82,21 @@ def _run(
     return CaseRun(hit, hit["crash_node"] + 1, digest, failure)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunJob:
-    """Carry out runs in any process."""
-
-    plan: ClusterPlan
-
-    @contextmanager
-    def opened(self) -> Iterator[Callable[[Part, Control], ClusterRun]]:
-        """Return the function that carries out a run."""
-        with choose_tracker("auto") as tracker:
-            yield partial(_carry_out, self.plan, tracker)
-
-
-def _carry_out(plan: ClusterPlan, tracker: DirtyTracker, part: Part, control: Control) -> ClusterRun:
-    def carried_out(seed: str) -> ClusterRun:
-        if isinstance(part, int):
-            return draw_run(plan.settings, seed, tracker=tracker)
-        return _run(plan.settings, tracker, lambda _: part)
-
-    return repeated(plan, part, carried_out)
-
-
-def _canary(tracker: DirtyTracker) -> str:
-    """Return the canary if its reproducer breaks a guarantee."""
-    return CANARY if replay_cluster(CLUSTER_REPRODUCERS[CANARY], tracker=tracker) is not None else ""
+def _carry_out(settings: ClusterSettings, part: Part, seed: str, tracker: DirtyTracker) -> ClusterRun:
+    if isinstance(part, int):
+        return draw_run(settings, seed, tracker=tracker)
+    return _run(settings, tracker, lambda _: part)
 
 
 def explore_cluster(plan: ClusterPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> ClusterResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
     required = REQUIRED if not plan.length else REQUIRED_OF_ALL
     quorums = () if plan.length else tuple(f"quorum {number}" for number in range(1, plan.settings.nodes))
-    explorer: CaseExplorer[ClusterCase] = CaseExplorer(
+    explorer = CaseExplorer(
         plan,
-        _RunJob(plan),
+        _carry_out,
         programs=all_programs,
-        canary=partial(_canary, tracker),
+        canary=CLUSTER_REPRODUCERS[CANARY],
         required=(*required, *quorums),
         program=CLUSTERS,
         tracker=tracker,

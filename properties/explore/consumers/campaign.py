@@ -7,20 +7,16 @@ kind of fault and answer in `REQUIRED`. Otherwise it is vacuous.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from random import Random
 
 from tornpage.model.consumers.operations import GroupOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTally, Part, digest_of, repeated
+from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
-from tornpage.properties.campaign.workers import Control
-from tornpage.properties.consumers.replay import CONSUMER_GROUPS, GroupFailure, replay_group
+from tornpage.properties.consumers.replay import CONSUMER_GROUPS, GroupFailure
 from tornpage.properties.consumers.trial import GroupTrial
-from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.consumers.draws import (
     OPERATIONS_MAX,
     draw_beginning,
@@ -53,21 +49,7 @@ _OF_CONCURRENT = frozenset({"sent back"})
 """Orderly members try a failed message again in its place. No program is long enough for the last try."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures.
-
-    With `length` the runs are not drawn: they are all programs of up to that many operations.
-    """
-
-    settings: GroupSettings
-    seed: int = 0
-    states: int | None = None
-    seconds: float | None = None
-    workers: int = 1
-    length: int = 0
-
-
+GroupPlan = CasePlan[GroupSettings]
 GroupResult = CampaignResult[CaseTally, GroupFailure]
 GroupRun = CaseRun[GroupCase]
 
@@ -100,31 +82,10 @@ def _run(
     return CaseRun(hit, hit["crash_broker"] + 1, digest_of(ran.case.token(), ends, ran.broken), failure)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunJob:
-    """Carry out runs in any process."""
-
-    plan: GroupPlan
-
-    @contextmanager
-    def opened(self) -> Iterator[Callable[[Part, Control], GroupRun]]:
-        """Return the function that carries out a run."""
-        with choose_tracker("auto") as tracker:
-            yield partial(_carry_out, self.plan, tracker)
-
-
-def _carry_out(plan: GroupPlan, tracker: DirtyTracker, part: Part, control: Control) -> GroupRun:
-    def carried_out(seed: str) -> GroupRun:
-        if isinstance(part, int):
-            return draw_run(plan.settings, seed, tracker=tracker)
-        return _run(settings_of_programs(plan.settings), tracker, lambda _: part)
-
-    return repeated(plan, part, carried_out)
-
-
-def _canary(tracker: DirtyTracker) -> str:
-    """Return the canary if its reproducer breaks a guarantee."""
-    return CANARY if replay_group(GROUP_REPRODUCERS[CANARY], tracker=tracker) is not None else ""
+def _carry_out(settings: GroupSettings, part: Part, seed: str, tracker: DirtyTracker) -> GroupRun:
+    if isinstance(part, int):
+        return draw_run(settings, seed, tracker=tracker)
+    return _run(settings_of_programs(settings), tracker, lambda _: part)
 
 
 def _required(plan: GroupPlan) -> tuple[str, ...]:
@@ -136,11 +97,11 @@ def _required(plan: GroupPlan) -> tuple[str, ...]:
 
 def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> GroupResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
-    explorer: CaseExplorer[GroupCase] = CaseExplorer(
+    explorer = CaseExplorer(
         plan,
-        _RunJob(plan),
+        _carry_out,
         programs=all_programs,
-        canary=partial(_canary, tracker),
+        canary=GROUP_REPRODUCERS[CANARY],
         required=_required(plan),
         program=CONSUMER_GROUPS,
         tracker=tracker,

@@ -6,22 +6,18 @@ caught a planted bug, and must have met every kind of event and effect in `REQUI
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
 from random import Random
 
 from tornpage.model.raft.operations import RaftOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CaseRun, CaseTally, Part, digest_of, repeated
+from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
-from tornpage.properties.campaign.workers import Control
-from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.raft.draws import OPERATIONS_MAX, draw_event, draw_settings
 from tornpage.properties.planted import RAFT_REPRODUCERS
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
-from tornpage.properties.raft.replay import RAFT_GROUPS, RaftFailure, replay_raft
+from tornpage.properties.raft.replay import RAFT_GROUPS, RaftFailure
 from tornpage.properties.raft.trial import RaftTrial
 
 __all__ = ["CANARY", "REQUIRED", "RaftPlan", "RaftResult", "RaftRun", "draw_run", "explore_raft"]
@@ -37,18 +33,7 @@ _OPERATIONS_MIN = 20
 _NEW_PARTITION_SHARE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class RaftPlan:
-    """Plan a campaign. It ends at the limit of states, of seconds, or of different failures."""
-
-    settings: RaftSettings
-    seed: int = 0
-    states: int | None = None
-    seconds: float | None = None
-    workers: int = 1
-    length: int = 0
-
-
+RaftPlan = CasePlan[RaftSettings]
 RaftResult = CampaignResult[CaseTally, RaftFailure]
 RaftRun = CaseRun[RaftCase]
 
@@ -74,35 +59,17 @@ def _drawn(trial: RaftTrial, rng: Random, length: int) -> Iterator[RaftOperation
         yield draw_event(trial, rng, cut_off)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunJob:
-    """Carry out runs in any process."""
-
-    plan: RaftPlan
-
-    @contextmanager
-    def opened(self) -> Iterator[Callable[[Part, Control], RaftRun]]:
-        """Return the function that carries out a run."""
-        with choose_tracker("auto") as tracker:
-            yield partial(_carry_out, self.plan, tracker)
-
-
-def _carry_out(plan: RaftPlan, tracker: DirtyTracker, part: Part, control: Control) -> RaftRun:
-    return repeated(plan, part, lambda seed: draw_run(plan.settings, seed, tracker=tracker))
-
-
-def _canary(tracker: DirtyTracker) -> str:
-    """Return the canary if its reproducer breaks a guarantee."""
-    return CANARY if replay_raft(RAFT_REPRODUCERS[CANARY], tracker=tracker) is not None else ""
+def _carry_out(settings: RaftSettings, part: Part, seed: str, tracker: DirtyTracker) -> RaftRun:
+    return draw_run(settings, seed, tracker=tracker)
 
 
 def explore_raft(plan: RaftPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> RaftResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
-    explorer: CaseExplorer[RaftCase] = CaseExplorer(
+    explorer = CaseExplorer(
         plan,
-        _RunJob(plan),
+        _carry_out,
         programs=lambda length: iter(()),
-        canary=partial(_canary, tracker),
+        canary=RAFT_REPRODUCERS[CANARY],
         required=REQUIRED,
         program=RAFT_GROUPS,
         tracker=tracker,
