@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse, say
 from tornpage.cli.progress import shrinking_progress, states_progress
-from tornpage.outcomes.processes.cases import (
-    CLUSTER,
-    HOLDS,
-    failure_text,
-    process_case_of,
-    readable_case,
-    save_process_case,
-)
+from tornpage.outcomes.processes.campaigns import ProcessCampaign
+from tornpage.outcomes.processes.cases import CLUSTER, HOLDS, process_case_of, readable_case
 from tornpage.run.writing import new_page
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
     from tornpage.outcomes.exploring import Request
-    from tornpage.properties.explore.cluster.campaign import ClusterPlan, ClusterResult
+    from tornpage.properties.explore.cluster.campaign import ClusterPlan
 
 __all__ = ["cluster_page_of", "explain_cluster_case", "explore_cluster"]
 
-_EFFECTS = (
-    "log cut", "log files deleted", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation",
-    "bytes gone",
+_CAMPAIGN = ProcessCampaign(
+    verb="cluster",
+    kind=CLUSTER,
+    size="nodes",
+    effects=(
+        "log cut", "log files deleted", "writes lost", "bytes lost by a reset", "bit flipped", "no common generation",
+        "bytes gone",
+    ),
+    rate="states",
 )  # fmt: skip
 
 
@@ -41,80 +41,13 @@ def explore_cluster(request: Request) -> tuple[Outcome, str]:
     settings = ClusterSettings(nodes=request.nodes, disk=request.disk, bug=request.bug)
     limit_s = request.seconds if request.length else request.time_limit_s
     plan = ClusterPlan(settings, request.seed, request.states, limit_s, request.workers or 1, request.length)
-    again = _command_of(plan)
+    again = _CAMPAIGN.command(plan)
     say(again)
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = explore(plan, tracker=tracker, progress=show)
-    return _outcome(result, plan, out=request.out, command=again)
-
-
-def _command_of(plan: ClusterPlan) -> str:
-    """Return the command that runs a campaign again."""
-    settings = plan.settings
-    limits = [f" --{name} {value:g}" for name in ("states", "seconds") if (value := getattr(plan, name)) is not None]
-    limits += [f" --all-of {plan.length}"] if plan.length else []
-    planted = f" --bug {settings.bug}" if settings.bug else ""
-    return (
-        f"tornpage explore cluster --nodes {settings.nodes}{''.join(limits)} --seed {plan.seed} --disk {settings.disk}"
-        f" --workers {plan.workers}{planted}"
-    )
-
-
-def _outcome(result: ClusterResult, plan: ClusterPlan, *, out: str | None, command: str) -> tuple[Outcome, str]:
-    from tornpage.properties.findings import Finding
-
-    tally = result.tally
-    rate = tally.states / max(result.seconds, 1e-9)
-    named = {name.replace(" ", "_").lower(): count for name, count in tally.hit.items()}
-    figures: dict[str, float | int] = {
-        "nodes": plan.settings.nodes,
-        "runs": tally.runs,
-        "states": tally.states,
-        "distinct_runs": len(tally.outcomes),
-        "repeated_runs": result.repeated,
-        **{f"happened_{name}": count for name, count in sorted(named.items())},
-        "seconds": result.seconds,
-        "states_per_s": rate,
-    }
-    findings: list[dict[str, Any]] = []
-    if not result.found:
-        findings = [Finding("never-happened", "vacuous", f"{name} never happened").document() for name in result.silent]
-        if result.without_canary:
-            findings.append(Finding("no-canary", "vacuous", "no planted bug was caught").document())
-    for found in result.found:
-        finding = found.failure.finding().document()
-        if out is not None:
-            save_process_case(CLUSTER, found.failure, finding, out)
-        findings.append(finding)
-    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [failure_text(CLUSTER, found.failure) for found in result.found]
-    lines += [
-        f"{tally.runs:,} runs of {plan.settings.nodes} nodes, {tally.states:,} states in {result.seconds:.1f} s: "
-        f"{rate:,.0f} states/s",
-        ", ".join(f"{name} {tally.hit[name]:,}" for name in _EFFECTS),
-        f"{result.repeated:,} runs repeated with equal results",
-        *([_statement(plan)] if plan.length and not result.is_cut else []),
-        *result.faults,
-        *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),
-        *(["vacuous: no planted bug was caught"] if result.without_canary and not result.found else []),
-        *([f"caught the planted bug {result.canary}"] if result.canary else []),
-        f"result hash: {result.result_hash}",
-        f"verdict: {'interrupted' if result.interrupted and not result.found else result.verdict.value}",
-    ]
-    outcome = Outcome(
-        "explore",
-        result.verdict.value,
-        figures,
-        ("seconds", "states_per_s"),
-        findings,
-        seed=plan.seed,
-        extra={"result_hash": result.result_hash, "canary": result.canary},
-        interrupted=result.interrupted,
-        tables={"cluster": {"rows": [{"happened": name, "times": n} for name, n in sorted(tally.hit.items())],
-                            "caption": {"source": "cluster", "seed": plan.seed, "command": command}}},
-    )  # fmt: skip
-    return outcome, "\n".join(lines)
+    statement = _statement(plan) if plan.length else ""
+    return _CAMPAIGN.outcome(result, plan, out=request.out, command=again, statement=statement)
 
 
 def _statement(plan: ClusterPlan) -> str:

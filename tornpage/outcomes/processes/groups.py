@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tornpage.cli.document import Outcome, say
 from tornpage.cli.progress import shrinking_progress, states_progress
-from tornpage.outcomes.processes.cases import GROUP, HOLDS, failure_text, readable_case, save_process_case
+from tornpage.outcomes.processes.campaigns import ProcessCampaign
+from tornpage.outcomes.processes.cases import GROUP, HOLDS, failure_text, readable_case
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
     from tornpage.outcomes.exploring import Request
-    from tornpage.properties.explore.consumers.campaign import GroupPlan, GroupResult
+    from tornpage.properties.explore.consumers.campaign import GroupPlan
 
 __all__ = ["explore_group", "trace_group_case"]
 
-_EFFECTS = (
-    "handed over", "sent back", "retry consumed", "refused FENCED", "writes lost", "records lost", "request lost",
-    "answer lost", "repeated",
+_CAMPAIGN = ProcessCampaign(
+    verb="consumers",
+    kind=GROUP,
+    size="members",
+    effects=(
+        "handed over", "sent back", "retry consumed", "refused FENCED", "writes lost", "records lost", "request lost",
+        "answer lost", "repeated",
+    ),
+    rate="runs",
 )  # fmt: skip
 _CHECKED_LENGTH = 2
 
@@ -35,7 +42,7 @@ def explore_group(request: Request) -> tuple[Outcome, str]:
     settings = GroupSettings(members=request.members, disk=request.disk, bug=request.bug, is_orderly=request.is_orderly)
     limit_s = request.seconds if request.length else request.time_limit_s
     plan = GroupPlan(settings, request.seed, request.states, limit_s, request.workers or 1, request.length)
-    again = _command_of(plan)
+    again = _CAMPAIGN.command(plan, programs=" --orderly" if settings.is_orderly else "")
     say(again)
     total, unit = request.progress_total
     checked = 0
@@ -47,79 +54,10 @@ def explore_group(request: Request) -> tuple[Outcome, str]:
             )
         result = explore(plan, tracker=tracker, progress=show)
     result.faults += [f"a program that is left out differs: {word}" for word in unequal[:3]]
-    return _outcome(result, plan, checked, out=request.out, command=again)
-
-
-def _command_of(plan: GroupPlan) -> str:
-    """Return the command that runs a campaign again."""
-    settings = plan.settings
-    limits = [f" --{name} {value:g}" for name in ("states", "seconds") if (value := getattr(plan, name)) is not None]
-    limits += [f" --all-of {plan.length}"] if plan.length else []
-    limits += [" --orderly"] if plan.length and settings.is_orderly else []
-    planted = f" --bug {settings.bug}" if settings.bug else ""
-    return (
-        f"tornpage explore consumers --members {settings.members}{''.join(limits)} --seed {plan.seed}"
-        f" --disk {settings.disk} --workers {plan.workers}{planted}"
+    statement = _statement(plan, checked) if plan.length else ""
+    return _CAMPAIGN.outcome(
+        result, plan, out=request.out, command=again, statement=statement, counts={"left_out_checked": checked}
     )
-
-
-def _outcome(
-    result: GroupResult, plan: GroupPlan, checked: int, *, out: str | None, command: str
-) -> tuple[Outcome, str]:
-    from tornpage.properties.findings import Finding
-
-    tally = result.tally
-    rate = tally.runs / max(result.seconds, 1e-9)
-    named = {name.replace(" ", "_").lower(): count for name, count in tally.hit.items()}
-    figures: dict[str, float | int] = {
-        "members": plan.settings.members,
-        "runs": tally.runs,
-        "states": tally.states,
-        "distinct_runs": len(tally.outcomes),
-        "repeated_runs": result.repeated,
-        "left_out_checked": checked,
-        **{f"happened_{name}": count for name, count in sorted(named.items())},
-        "seconds": result.seconds,
-        "runs_per_s": rate,
-    }
-    findings: list[dict[str, Any]] = []
-    if not result.found:
-        findings = [Finding("never-happened", "vacuous", f"{name} never happened").document() for name in result.silent]
-        if result.without_canary:
-            findings.append(Finding("no-canary", "vacuous", "no planted bug was caught").document())
-    for found in result.found:
-        finding = found.failure.finding().document()
-        if out is not None:
-            save_process_case(GROUP, found.failure, finding, out)
-        findings.append(finding)
-    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [failure_text(GROUP, found.failure) for found in result.found]
-    lines += [
-        f"{tally.runs:,} runs of {plan.settings.members} members, {tally.states:,} states in {result.seconds:.1f} s: "
-        f"{rate:,.1f} runs/s",
-        ", ".join(f"{name} {tally.hit[name]:,}" for name in _EFFECTS),
-        f"{result.repeated:,} runs repeated with equal results",
-        *([_statement(plan, checked)] if plan.length and not result.is_cut else []),
-        *result.faults,
-        *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),
-        *(["vacuous: no planted bug was caught"] if result.without_canary and not result.found else []),
-        *([f"caught the planted bug {result.canary}"] if result.canary else []),
-        f"result hash: {result.result_hash}",
-        f"verdict: {'interrupted' if result.interrupted and not result.found else result.verdict.value}",
-    ]
-    outcome = Outcome(
-        "explore",
-        result.verdict.value,
-        figures,
-        ("seconds", "runs_per_s"),
-        findings,
-        seed=plan.seed,
-        extra={"result_hash": result.result_hash, "canary": result.canary},
-        interrupted=result.interrupted,
-        tables={"consumers": {"rows": [{"happened": name, "times": n} for name, n in sorted(tally.hit.items())],
-                              "caption": {"source": "consumers", "seed": plan.seed, "command": command}}},
-    )  # fmt: skip
-    return outcome, "\n".join(lines)
 
 
 def _statement(plan: GroupPlan, checked: int) -> str:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tornpage.cli.document import Outcome, say
 from tornpage.cli.progress import states_progress
-from tornpage.outcomes.processes.cases import RAFT, failure_text, save_process_case
+from tornpage.outcomes.processes.campaigns import ProcessCampaign
+from tornpage.outcomes.processes.cases import RAFT
 
 if TYPE_CHECKING:
     from tornpage.outcomes.exploring import Request
-    from tornpage.properties.explore.raft.campaign import RaftPlan, RaftResult
     from tornpage.properties.explore.raft.search import Search
     from tornpage.properties.explore.raft.states import Bound
 
 __all__ = ["explore_raft", "search_raft"]
 
-_EFFECTS = (
-    "leader elected",
-    "commit raised",
-    "log cut",
-    "writes lost",
-    "entries lost",
-    "read answered",
-    "put ok",
-    "put unknown",
-)
+_CAMPAIGN = ProcessCampaign(
+    verb="raft",
+    kind=RAFT,
+    size="members",
+    effects=(
+        "leader elected", "commit raised", "log cut", "writes lost", "entries lost", "read answered", "put ok",
+        "put unknown",
+    ),
+    rate="states",
+)  # fmt: skip
 _CHECKED_MEMBERS = 3
 
 
@@ -45,79 +45,13 @@ def explore_raft(request: Request) -> tuple[Outcome, str]:
         store=request.has_store,
     )
     plan = RaftPlan(settings, request.seed, request.states, request.time_limit_s, request.workers or 1)
-    again = _command_of(plan)
+    judged = "" if settings.judged == "all" else f" --judged {settings.judged}"
+    again = _CAMPAIGN.command(plan, settings=f"{judged}{' --store' if settings.store else ''}")
     say(again)
     total, unit = request.progress_total
     with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
         result = explore(plan, tracker=tracker, progress=show)
-    return _outcome(result, plan, out=request.out, command=again)
-
-
-def _command_of(plan: RaftPlan) -> str:
-    """Return the command that runs a campaign again."""
-    settings = plan.settings
-    limits = [f" --{name} {value:g}" for name in ("states", "seconds") if (value := getattr(plan, name)) is not None]
-    judged = "" if settings.judged == "all" else f" --judged {settings.judged}"
-    store = " --store" if settings.store else ""
-    planted = f" --bug {settings.bug}" if settings.bug else ""
-    return (
-        f"tornpage explore raft --members {settings.members}{''.join(limits)} --seed {plan.seed} --disk {settings.disk}"
-        f" --workers {plan.workers}{judged}{store}{planted}"
-    )
-
-
-def _outcome(result: RaftResult, plan: RaftPlan, *, out: str | None, command: str) -> tuple[Outcome, str]:
-    from tornpage.properties.findings import Finding
-
-    tally = result.tally
-    rate = tally.states / max(result.seconds, 1e-9)
-    figures: dict[str, float | int] = {
-        "members": plan.settings.members,
-        "runs": tally.runs,
-        "states": tally.states,
-        "distinct_runs": len(tally.outcomes),
-        "repeated_runs": result.repeated,
-        **{f"happened_{name.replace(' ', '_')}": count for name, count in sorted(tally.hit.items())},
-        "seconds": result.seconds,
-        "states_per_s": rate,
-    }
-    findings: list[dict[str, Any]] = []
-    if not result.found:
-        findings = [Finding("never-happened", "vacuous", f"{name} never happened").document() for name in result.silent]
-        if result.without_canary:
-            findings.append(Finding("no-canary", "vacuous", "no planted bug was caught").document())
-    for found in result.found:
-        finding = found.failure.finding().document()
-        if out is not None:
-            save_process_case(RAFT, found.failure, finding, out)
-        findings.append(finding)
-    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
-    lines = [failure_text(RAFT, found.failure) for found in result.found]
-    lines += [
-        f"{tally.runs:,} runs of {plan.settings.members} members, {tally.states:,} states in {result.seconds:.1f} s: "
-        f"{rate:,.0f} states/s",
-        ", ".join(f"{name} {tally.hit[name]:,}" for name in _EFFECTS),
-        f"{result.repeated:,} runs repeated with equal results",
-        *result.faults,
-        *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),
-        *(["vacuous: no planted bug was caught"] if result.without_canary and not result.found else []),
-        *([f"caught the planted bug {result.canary}"] if result.canary else []),
-        f"result hash: {result.result_hash}",
-        f"verdict: {'interrupted' if result.interrupted and not result.found else result.verdict.value}",
-    ]
-    rows = [{"happened": name, "times": times} for name, times in sorted(tally.hit.items())]
-    outcome = Outcome(
-        "explore",
-        result.verdict.value,
-        figures,
-        ("seconds", "states_per_s"),
-        findings,
-        seed=plan.seed,
-        extra={"result_hash": result.result_hash, "canary": result.canary},
-        interrupted=result.interrupted,
-        tables={"raft": {"rows": rows, "caption": {"source": "raft", "seed": plan.seed, "command": command}}},
-    )
-    return outcome, "\n".join(lines)
+    return _CAMPAIGN.outcome(result, plan, out=request.out, command=again)
 
 
 # ---- all schedules of a bound ----------------------------------------------------------------------------------------
