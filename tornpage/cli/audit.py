@@ -18,14 +18,8 @@ __all__ = ["command"]
     "--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="How to read and compare (below)."
 )
 @click.option("--master", default="local[2]", show_default=True, help="Spark master URL.")
-@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
-@click.option(
-    "--file-bytes",
-    metavar="BYTES",
-    type=click.IntRange(1, 2**40 - 1),
-    default=None,
-    help="Size of a log file, if unclear.",
-)
+@options.broker_config_option
+@options.file_bytes_option
 @options.release_option
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
 @click.option("--resume", is_flag=True, help="Read again only files that changed since --work was written.")

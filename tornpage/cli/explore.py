@@ -6,7 +6,7 @@ Until 0.3.0 the group also accepts the former options that chose a way: `--kills
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,6 +19,8 @@ from tornpage.run.directory import prepare, write_run
 from tornpage.run.history import append_run, prepare_history
 
 __all__ = ["command"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEFAULT = "crashes"
 _OPTION_OF = {
@@ -152,6 +154,7 @@ _seconds_option = click.option(
 _states_option = click.option(
     "--states", type=click.IntRange(min=1), default=None, help="Stop after this many counted crash states."
 )
+_workers_option = click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
 _failures_option = click.option(
     "--failures", type=click.IntRange(min=1), default=None, help="Stop after this many different failures (3)."
 )
@@ -173,7 +176,7 @@ _file_bytes_option = click.option(
 @_states_option
 @_seconds_option
 @options.fault_option
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@_workers_option
 @options.strategy_option
 @_failures_option
 @click.option(
@@ -282,7 +285,7 @@ def _recovery(context: click.Context, /, **asked: Any) -> None:
     default=None,
     help="When to kill: at the start of a file operation (default), or at a bytecode of the store.",
 )
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
+@_workers_option
 @click.option(
     "--together",
     type=click.IntRange(1, 25),
@@ -378,25 +381,39 @@ def _interleavings(context: click.Context, /, **asked: Any) -> None:
 # ---- several nodes ---------------------------------------------------------------------------------------------------
 
 
+def _case_campaign_options(command: Command) -> Command:
+    """Add the options that campaigns on several processes share."""
+    for option in (
+        options.json_option,
+        options.history_option,
+        options.out_option,
+        options.seed_option,
+        options.bug_option,
+        options.disk_option,
+        _workers_option,
+        _seconds_option,
+        _states_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _all_programs_option(longest: int) -> Callable[[Command], Command]:
+    """Return --all-of for programs of up to `longest` operations."""
+    return click.option(
+        "--all-of",
+        "length",
+        metavar="K",
+        type=click.IntRange(1, longest),
+        default=None,
+        help="Instead of drawn runs, run all programs of up to K operations (no limit of time unless --seconds).",
+    )
+
+
 @command.command("cluster", short_help="A master and its replicas.")
 @click.option("--nodes", type=click.IntRange(2, 5), default=2, show_default=True, help="Nodes of a cluster.")
-@click.option(
-    "--all-of",
-    "length",
-    metavar="K",
-    type=click.IntRange(1, 6),
-    default=None,
-    help="Instead of drawn runs, run all programs of up to K operations (no limit of time unless --seconds).",
-)
-@_states_option
-@_seconds_option
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
-@options.disk_option
-@options.bug_option
-@options.seed_option
-@options.out_option
-@options.history_option
-@options.json_option
+@_all_programs_option(6)
+@_case_campaign_options
 @click.pass_context
 def _cluster(context: click.Context, /, **asked: Any) -> None:
     """Crash a master and its replicas, and the links between them.
@@ -414,24 +431,9 @@ def _cluster(context: click.Context, /, **asked: Any) -> None:
 
 @command.command("consumers", short_help="A broker and the members of a consumer group.")
 @click.option("--members", type=click.IntRange(2, 5), default=2, show_default=True, help="Members of the group.")
-@click.option(
-    "--all-of",
-    "length",
-    metavar="K",
-    type=click.IntRange(1, 10),
-    default=None,
-    help="Instead of drawn runs, run all programs of up to K operations (no limit of time unless --seconds).",
-)
+@_all_programs_option(10)
 @click.option("--orderly", "is_orderly", is_flag=True, help="With --all-of: consume each queue in order.")
-@_states_option
-@_seconds_option
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
-@options.disk_option
-@options.bug_option
-@options.seed_option
-@options.out_option
-@options.history_option
-@options.json_option
+@_case_campaign_options
 @click.pass_context
 def _consumers(context: click.Context, /, **asked: Any) -> None:
     """Crash a broker, its consumers, and the network between them.
@@ -469,15 +471,7 @@ def _consumers(context: click.Context, /, **asked: Any) -> None:
     help="Compare each step of a member with the model as well, or judge only the promises of the group.",
 )
 @click.option("--store", "has_store", is_flag=True, help="Give all members of drawn runs a store, not those of some.")
-@_states_option
-@_seconds_option
-@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Number of processes (1).")
-@options.disk_option
-@options.bug_option
-@options.seed_option
-@options.out_option
-@options.history_option
-@options.json_option
+@_case_campaign_options
 @click.pass_context
 def _raft(context: click.Context, /, **asked: Any) -> None:
     """Let members of a Raft group vote, append, crash and restart, and judge the group.

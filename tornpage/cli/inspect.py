@@ -52,15 +52,9 @@ class _View(click.Choice[str]):
 @click.option("--scan", is_flag=True, help="Search --key in the whole log, and report entries missing in the index.")
 @click.option("--hex", "with_hex", is_flag=True, help="Print the bytes too, field by field.")
 @click.option("--follow", is_flag=True, help="Print new records of the log as they arrive, until Ctrl-C.")
-@click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
-@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
-@click.option(
-    "--file-bytes",
-    metavar="BYTES",
-    type=click.IntRange(1, 2**40 - 1),
-    default=None,
-    help="Size of a log file, if unclear.",
-)
+@options.slots_option
+@options.broker_config_option
+@options.file_bytes_option
 @options.release_option
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --html if it exists.")

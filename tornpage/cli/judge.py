@@ -28,16 +28,10 @@ __all__ = ["command"]
     help="How it ended: all acknowledged records are due, or the flushed ones.  [default: from the truth]",
 )
 @click.option("--golden", is_flag=True, help="IMAGE_DIR holds golden stores: judge each killed one and its variants.")
-@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
+@options.broker_config_option
 @options.release_option
-@click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
-@click.option(
-    "--file-bytes",
-    metavar="BYTES",
-    type=click.IntRange(1, 2**40 - 1),
-    default=None,
-    help="Size of a log file, if unclear.",
-)
+@options.slots_option
+@options.file_bytes_option
 @click.option(
     "--crashes",
     type=click.IntRange(min=0),

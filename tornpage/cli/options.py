@@ -20,9 +20,11 @@ __all__ = [
     "Seconds",
     "Span",
     "answer_option",
+    "broker_config_option",
     "bug_option",
     "disk_option",
     "fault_option",
+    "file_bytes_option",
     "history_option",
     "json_option",
     "out_option",
@@ -33,6 +35,7 @@ __all__ = [
     "release_option",
     "require_stores",
     "seed_option",
+    "slots_option",
     "start_option",
     "strategy_option",
     "target_option",
@@ -116,6 +119,19 @@ release_option = click.option(
     metavar="VERSION",
     default=None,
     help="The release that wrote the store. 4.8.0 and 4.9.0 parse properties of batches by another rule.",
+)
+broker_config_option = click.option(
+    "--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines."
+)
+file_bytes_option = click.option(
+    "--file-bytes",
+    metavar="BYTES",
+    type=click.IntRange(1, 2**40 - 1),
+    default=None,
+    help="Size of a log file, if unclear.",
+)
+slots_option = click.option(
+    "--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum)."
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random draws."

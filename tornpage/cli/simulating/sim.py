@@ -286,7 +286,7 @@ def _load_options(decorated: Decorated) -> Decorated:
     default=None,
     help="Closed load instead: producers that wait for each answer.",
 )
-@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
+@options.broker_config_option
 @click.option(
     "--crashes", type=click.IntRange(0, 1_000_000), metavar="N", default=0, help="Number of drawn crash moments."
 )
