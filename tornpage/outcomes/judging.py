@@ -1,7 +1,7 @@
 """A judged crash image, or all golden ones, as a document and as text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tornpage.properties.program.case import Disk
 from tornpage.render.redacting import AS_IT_IS, Showing
 
 __all__ = [
+    "Judging",
     "golden_outcome",
     "golden_text",
     "image_outcome",
@@ -28,17 +29,22 @@ __all__ = [
 _STEPS = 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """How images are judged.
+
+    Recovery is crashed at `samples` of its file operations, None for all, with `losses` drawn power losses at each.
+    """
+
+    bug: str
+    disk: Disk
+    samples: int | None
+    losses: int
+    seed: int
+
+
 def judged_image(
-    path: str,
-    *,
-    given: SettingsOverride,
-    truth: str | None,
-    power_loss: bool | None,
-    bug: str,
-    disk: Disk,
-    samples: int | None,
-    losses: int,
-    seed: int,
+    path: str, judging: Judging, *, given: SettingsOverride, truth: str | None, power_loss: bool | None
 ) -> Judgement:
     """Read and judge one image. Raises InspectError or HarnessError."""
     from tornpage.properties.judge.image import read_image, read_truth
@@ -51,26 +57,32 @@ def judged_image(
             read_image(path),
             override=given,
             truth=told,
-            components=parts_of(bug),
-            disk=disk,
-            samples=samples,
-            losses=losses,
-            seed=seed,
+            components=parts_of(judging.bug),
+            disk=judging.disk,
+            samples=judging.samples,
+            losses=judging.losses,
+            seed=judging.seed,
             progress=show,
         )
 
 
-def judged_golden_images(
-    path: str, *, bug: str, disk: Disk, samples: int | None, losses: int, seed: int
-) -> list[GoldenRow]:
+def judged_golden_images(path: str, judging: Judging) -> list[GoldenRow]:
     """Judge all crash images of golden stores. Raises InspectError, HarnessError."""
     from tornpage.properties.judge.golden import golden_images, judged_golden
     from tornpage.properties.planted import parts_of
 
-    images, parts = golden_images(Path(path)), parts_of(bug)
+    images, parts = golden_images(Path(path)), parts_of(judging.bug)
     with steps_progress("judge", total=len(images)) as show:
         return [
-            judged_golden(image, components=parts, disk=disk, samples=samples, losses=losses, seed=seed, progress=show)
+            judged_golden(
+                image,
+                components=parts,
+                disk=judging.disk,
+                samples=judging.samples,
+                losses=judging.losses,
+                seed=judging.seed,
+                progress=show,
+            )
             for image in images
         ]
 

@@ -162,15 +162,14 @@ def write_and_read(seed: int) -> Step:
 
 def against_rocketmq(seed: int) -> Step:
     """Recover crash images of RocketMQ 4.9.3, and compare with its own recovery."""
-    from tornpage.outcomes.judging import golden_outcome, judged_golden_images
+    from tornpage.outcomes.judging import Judging, golden_outcome, judged_golden_images
 
     name = "against Java"
     if not GOLDEN.exists():
         return Step(name, Outcome("judge", None, {}), "skipped: the stores of RocketMQ come with a checkout only")
     started = perf_counter()
-    rows = judged_golden_images(
-        str(GOLDEN.parent), bug="", disk="posix-strict", samples=IMAGE_CRASHES, losses=1, seed=seed
-    )
+    judging = Judging(bug="", disk="posix-strict", samples=IMAGE_CRASHES, losses=1, seed=seed)
+    rows = judged_golden_images(str(GOLDEN.parent), judging)
     outcome = golden_outcome(rows, seed=seed, command="tornpage judge tests/data/golden --golden")
     outcome.figures = {**outcome.figures, "seconds": perf_counter() - started}
     outcome.timings = ["seconds"]
