@@ -165,94 +165,108 @@ def command() -> None:
     """Simulate put latency, crash losses of policies, consumers and Raft groups."""
 
 
-def _load_options(decorated: Decorated) -> Decorated:
+_LOAD_OPTIONS = (
+    click.option(
+        "--messages", type=click.IntRange(min=1), metavar="N", default=None, help="Length of the load (100000)."
+    ),
+    click.option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=None,
+        help="Length of the load in simulated time, instead of --messages.",
+    ),
+    click.option(
+        "--size",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        default=1024,
+        show_default=True,
+        help="Smallest record.",
+    ),
+    click.option(
+        "--size-max",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        default=None,
+        help="Largest record (default: --size).",
+    ),
+    click.option(
+        "--file-size",
+        type=click.IntRange(min=4096),
+        metavar="BYTES",
+        default=16 << 20,
+        show_default=True,
+        help="Size of a log file.",
+    ),
+)
+"""The length of the load, and its records."""
+_POLICY_OPTIONS = (
+    click.option(
+        "--device-mode",
+        type=click.Choice(DEVICE_MODES),
+        default=None,
+        help="Mode of a calibration: how bytes were written (mmap).",
+    ),
+    click.option("--any-machine", is_flag=True, help="Also accept a calibration of another machine."),
+    click.option("--warm/--no-warm", default=False, help="warmMapedFileEnable: touch new files before use."),
+    click.option("--pool", type=int, metavar="BUFFERS", default=None, help="transientStorePoolSize; uses the pool."),
+    click.option(
+        "--commit-interval-ms",
+        type=int,
+        metavar="MS",
+        default=None,
+        help="commitIntervalCommitLog of --pool (200).",
+    ),
+    click.option(
+        "--commit-least-pages", type=int, metavar="PAGES", default=None, help="commitCommitLogLeastPages (4)."
+    ),
+    click.option(
+        "--commit-thorough-ms", type=int, metavar="MS", default=None, help="commitCommitLogThoroughInterval (200)."
+    ),
+    click.option("--fast-fail/--no-fast-fail", default=False, help="fastFailIfNoBufferInStorePool."),
+    click.option("--replica-us", type=float, metavar="US", default=None, help="SYNC_MASTER: answer time of the slave."),
+)
+"""The calibration, the pool and the replica."""
+_WRITEBACK_OPTIONS = (
+    click.option("--writeback/--no-writeback", default=False, help="The kernel writes dirty pages by itself."),
+    click.option(
+        "--wake-ms", type=int, metavar="MS", default=None, help="Its dirty_writeback_centisecs, in ms (5000)."
+    ),
+    click.option(
+        "--expire-ms", type=int, metavar="MS", default=None, help="Its dirty_expire_centisecs, in ms (30000)."
+    ),
+    click.option(
+        "--background-mib", type=int, metavar="MIB", default=None, help="Its dirty_background_bytes, in MiB (2365)."
+    ),
+)
+"""How the kernel writes dirty pages."""
+_BURST_OPTIONS = (
+    click.option("--burst-ms", type=float, metavar="MS", default=None, help="Length of bursts at --rate."),
+    click.option("--rest-ms", type=float, metavar="MS", default=None, help="Time between two bursts."),
+    click.option("--rest-rate", type=float, metavar="MSG/S", default=None, help="Rate between two bursts (0)."),
+    click.option(
+        "--think-us",
+        type=click.FloatRange(min=0),
+        metavar="US",
+        default=None,
+        help="Mean think time of --producers.",
+    ),
+)
+"""The rates of the load over time."""
+
+
+def _simulation_options(decorated: Decorated) -> Decorated:
     """Add the options that `run` and `sweep` share."""
-    shared = [
-        click.option(
-            "--messages", type=click.IntRange(min=1), metavar="N", default=None, help="Length of the load (100000)."
-        ),
-        click.option(
-            "--seconds",
-            type=click.FloatRange(min=0, min_open=True),
-            metavar="SECONDS",
-            default=None,
-            help="Length of the load in simulated time, instead of --messages.",
-        ),
-        click.option(
-            "--size",
-            type=click.IntRange(min=1),
-            metavar="BYTES",
-            default=1024,
-            show_default=True,
-            help="Smallest record.",
-        ),
-        click.option(
-            "--size-max",
-            type=click.IntRange(min=1),
-            metavar="BYTES",
-            default=None,
-            help="Largest record (default: --size).",
-        ),
-        click.option(
-            "--file-size",
-            type=click.IntRange(min=4096),
-            metavar="BYTES",
-            default=16 << 20,
-            show_default=True,
-            help="Size of a log file.",
-        ),
-        click.option(
-            "--device-mode",
-            type=click.Choice(DEVICE_MODES),
-            default=None,
-            help="Mode of a calibration: how bytes were written (mmap).",
-        ),
-        click.option("--any-machine", is_flag=True, help="Also accept a calibration of another machine."),
-        click.option("--warm/--no-warm", default=False, help="warmMapedFileEnable: touch new files before use."),
-        click.option(
-            "--pool", type=int, metavar="BUFFERS", default=None, help="transientStorePoolSize; uses the pool."
-        ),
-        click.option(
-            "--commit-interval-ms",
-            type=int,
-            metavar="MS",
-            default=None,
-            help="commitIntervalCommitLog of --pool (200).",
-        ),
-        click.option(
-            "--commit-least-pages", type=int, metavar="PAGES", default=None, help="commitCommitLogLeastPages (4)."
-        ),
-        click.option(
-            "--commit-thorough-ms", type=int, metavar="MS", default=None, help="commitCommitLogThoroughInterval (200)."
-        ),
-        click.option("--fast-fail/--no-fast-fail", default=False, help="fastFailIfNoBufferInStorePool."),
-        click.option(
-            "--replica-us", type=float, metavar="US", default=None, help="SYNC_MASTER: answer time of the slave."
-        ),
-        click.option("--writeback/--no-writeback", default=False, help="The kernel writes dirty pages by itself."),
-        click.option(
-            "--wake-ms", type=int, metavar="MS", default=None, help="Its dirty_writeback_centisecs, in ms (5000)."
-        ),
-        click.option(
-            "--expire-ms", type=int, metavar="MS", default=None, help="Its dirty_expire_centisecs, in ms (30000)."
-        ),
-        click.option(
-            "--background-mib", type=int, metavar="MIB", default=None, help="Its dirty_background_bytes, in MiB (2365)."
-        ),
-        click.option("--burst-ms", type=float, metavar="MS", default=None, help="Length of bursts at --rate."),
-        click.option("--rest-ms", type=float, metavar="MS", default=None, help="Time between two bursts."),
-        click.option("--rest-rate", type=float, metavar="MSG/S", default=None, help="Rate between two bursts (0)."),
-        click.option(
-            "--think-us",
-            type=click.FloatRange(min=0),
-            metavar="US",
-            default=None,
-            help="Mean think time of --producers.",
-        ),
+    shared = (
+        *_LOAD_OPTIONS,
+        *_POLICY_OPTIONS,
+        *_WRITEBACK_OPTIONS,
+        *_BURST_OPTIONS,
         click.option("--out", type=click.Path(), default=None, help="Directory for the rows, as JSON lines."),
         options.seed_option,
         options.json_option,
-    ]
+    )
     for option in reversed(shared):
         decorated = option(decorated)
     return decorated
@@ -293,7 +307,7 @@ def _load_options(decorated: Decorated) -> Decorated:
 @click.option(
     "--crash-at-ms", type=float, metavar="MS", multiple=True, help="Also crash at this moment; can be repeated."
 )
-@_load_options
+@_simulation_options
 def run_command(
     flush: str | None,
     interval_ms: int | None,
@@ -389,7 +403,7 @@ def _given(value: float | None) -> list[float]:
 )
 @click.option("--master", default=None, help="Run the points in tasks of this Spark master; --out gets Parquet.")
 @click.option("--resume", is_flag=True, help="Continue in the --out of a --master: skip finished points.")
-@_load_options
+@_simulation_options
 def sweep_command(master: str | None, resume: bool, out: str | None, as_json: bool, **asked: Any) -> None:
     """Simulate every combination of the given policies and loads.
 
