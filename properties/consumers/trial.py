@@ -10,17 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tornpage.impl.consumer.allocation import (
-    STRATEGIES,
-    Configured,
-    MachineRoom,
-    MachineRoomNearby,
-    Strategy,
-    averagely,
-)
-from tornpage.impl.consumer.client import Client
 from tornpage.impl.consumer.messages import Batch, ConcurrentStatus, OrderlyStatus
-from tornpage.impl.consumer.offset_store import LocalOffsets
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
@@ -45,10 +35,9 @@ from tornpage.impl.consumer.requests import (
     UnlockQueues,
     UpdateOffset,
 )
-from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings, MessageModel
+from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings
 from tornpage.impl.message.message import PutStatus
 from tornpage.model.consumers import events as seen
-from tornpage.model.consumers.allocation import by_machine_room, by_nearby_room, shares
 from tornpage.model.consumers.operations import (
     AddQueue,
     Allocate,
@@ -87,7 +76,9 @@ from tornpage.model.consumers.operations import (
 )
 from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
+from tornpage.properties.consumers.allocation import judge_allocation
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
+from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
 from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.puller import Puller
 from tornpage.properties.consumers.reading import read_broker
@@ -95,7 +86,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.images import InFlightWrite
-from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.group_case import GroupSettings
 
@@ -206,7 +197,7 @@ class GroupTrial:
             case CrashLocal():
                 self.performed[place] = self._crash_local(operation)
             case Allocate(strategy, queues, members):
-                self._allocate(strategy, queues % 17 or 1, members % 17 or 1)
+                judge_allocation(strategy, queues % 17 or 1, members % 17 or 1, parts=self._parts)
             case PassTime(by_ms):
                 self.now_ms += max(0, by_ms)
             case HoldResults(hold):
@@ -592,80 +583,22 @@ class GroupTrial:
                 self.connections.remove(connection)
         return answered
 
-    # ---- shares --------------------------------------------------------------------------------------------------
-
-    def _allocate(self, strategy: str, queues: int, members: int) -> None:
-        """Let each member of a view compute its share, and judge all shares (J4).
-
-        The first half of the queues is in one room, the second half in another. Members are in both rooms in turn.
-        """
-        names = [f"10.0.0.{members - number}@1" for number in range(members)]
-        is_by_room = strategy in ("MACHINE_ROOM", "MACHINE_ROOM_NEARBY")
-        rooms = [f"r{2 * number // queues}" if is_by_room else "" for number in range(queues)]
-        listed = [MessageQueue(TOPIC, f"{room}@{BROKER}" if room else BROKER, n) for n, room in enumerate(rooms)]
-        texts = [f"MessageQueue [topic={TOPIC}, brokerName={BROKER}, queueId={number}]" for number in range(queues)]
-        near = {name: f"r{number % 2}" for number, name in enumerate(sorted(names))}
-        ways: dict[str, Strategy] = {}
-        match strategy:
-            case "MACHINE_ROOM":
-                ways = dict.fromkeys(names, MachineRoom(frozenset(rooms)))
-                expected = by_machine_room(texts, sorted(names))
-            case "MACHINE_ROOM_NEARBY":
-                ways = dict.fromkeys(names, MachineRoomNearby(averagely, _room_of, near.__getitem__))
-                members_in = {f"{near[name]}/{name}": name for name in sorted(names)}
-                found_near = by_nearby_room([f"{room}/{n}" for n, room in enumerate(rooms)], list(members_in))
-                expected = {members_in[member]: share for member, share in found_near.items()}
-            case "CONFIG":
-                ways = {name: Configured(tuple(listed[n::members])) for n, name in enumerate(names)}
-                expected = {name: list(range(n, queues, members)) for n, name in enumerate(names)}
-            case _ if strategy in STRATEGIES:
-                ways = dict.fromkeys(names, self._parts.of(STRATEGIES[strategy]))
-                expected = shares(strategy, texts, names)
-            case _:
-                return
-        found = {}
-        for place, name in enumerate(names):
-            view = names[place:] + names[:place]
-            answer = observed("allocate", partial(ways[name], name, listed[::-1], view))
-            found[name] = [queue.queue_id for queue in answer]
-        judge.shares_are_those_of_the_strategy(found, expected, queues=queues, strategy=strategy)
-
     # ---- local progress ------------------------------------------------------------------------------------------
 
-    def _crash_local(self, crash: CrashLocal) -> CrashLocal:
-        """Save local progress twice, crash inside the second save, and load it again.
-
-        Return the crash as it was.
-        """
-        files, queue = RecordingFiles(EMPTY_DISK, tracker=self._tracker), MessageQueue(TOPIC, BROKER, 0)
-        saves: list[int] = []
-        for offset in (1, 2):
-            offsets = self._local_offsets(files)
-            saves.append(len(files.events))
-            offsets.update(queue, offset, increase_only=True)
-            observed("persist_all", partial(offsets.persist_all, (), self.now_ms))
-        back = min(max(0, crash.back), len(files.events) - saves[1])
-        position = files.events[len(files.events) - back - 1] if back else len(files.journal)
-        self.hit["local crash"] += 1
-        if crash.kill:
-            left = RecordingFiles(files.base, tracker=self._tracker, journal=killed_journal(files, position))
-            performed = replace(crash, back=back, survived={}, others="lost")
-        else:
-            disk = self.settings.disk
-            lost = lose_power(files, position, crash.survived, crash.others, disk=disk, certify=self._certify)
-            self.lost_writes += lost.lost_writes
-            left = RecordingFiles(lost.image, tracker=self._tracker)
-            performed = replace(crash, back=back, survived=lost.survived)
-        found = observed("load", lambda: self._local_offsets(left).get(queue))
-        judge.local_progress_is_whole(found, (1, 2) if back else (2,))
-        return performed
-
-    def _local_offsets(self, files: RecordingFiles) -> LocalOffsets:
-        settings = ConsumerSettings(
-            consumer_group=GROUP, client_id="10.0.0.9@1", message_model=MessageModel.BROADCASTING
+    def _crash_local(self, operation: CrashLocal) -> CrashLocal:
+        """Crash a save of local progress, and judge what is left; return the crash as it was."""
+        crash = crash_local_progress(
+            operation,
+            self._parts,
+            self.now_ms,
+            disk=self.settings.disk,
+            tracker=self._tracker,
+            certify=self._certify,
         )
-        client = Client(settings, {}, incarnation="1", parts=self._parts)
-        return self._parts.of(LocalOffsets)(client, files, "/local")
+        self.hit["local crash"] += 1
+        self.lost_writes += crash.lost_writes
+        judge_local_progress(crash, self._parts)
+        return crash.performed
 
     # ---- what is seen --------------------------------------------------------------------------------------------
 
@@ -748,10 +681,6 @@ def _rules(settings: GroupSettings) -> Rules:
         times_max=_UNLIMITED if unlimited else settings.retries,
         threshold=settings.threshold,
     )
-
-
-def _room_of(queue: MessageQueue) -> str:
-    return queue.broker_name.partition("@")[0]
 
 
 def _queue(queue: MessageQueue) -> Queue:
