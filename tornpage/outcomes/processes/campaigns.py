@@ -1,4 +1,4 @@
-"""Name and show campaigns on cases of several processes: clusters, consumer groups and Raft groups."""
+"""Name and show campaigns on cases of several processes."""
 
 from __future__ import annotations
 
