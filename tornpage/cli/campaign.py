@@ -1,5 +1,6 @@
 """`tornpage campaign`."""
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from tornpage.properties.program.case import Disk
 
 __all__ = ["command"]
+
+_OF_OUR_STORE = ("strategy", "history", "plan", "keep-every")
+_OF_PEERS = ("every", "writer", "peer-mode", "shrink-seconds")
+_OF_TARGETS = ("answer-seconds", "from")
+"""Options that only some campaigns have."""
 
 
 @click.command("campaign")
@@ -125,25 +131,18 @@ def command(
     (docs/peers.md). Without them the result hash equals that of `tornpage explore` with equal states and states per
     shard.
     """
-    from tornpage.outcomes.sharded.campaigns import campaign_outcome, campaign_plan_outcome, peer_campaign_outcome
-    from tornpage.peers.exploring import EVERY, PeerPlan
-    from tornpage.properties.explore.crashes.campaign import Plan
-    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
-    from tornpage.properties.program.case import Settings
-
+    given = {
+        "peer": peer, "strategy": strategy, "history": history, "plan": only_plan, "keep-every": keep_every,
+        "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink, "cores": cores,
+        "answer-seconds": answer_seconds, "from": start, "out": out, "resume": resume,
+    }  # fmt: skip
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
-    given_for_target: dict[str, object] = {"answer-seconds": answer_seconds, "from": start}
     if target is not None:
-        given_elsewhere = {
-            "peer": peer, "strategy": strategy, "history": history, "plan": only_plan, "keep-every": keep_every,
-            "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink, "cores": cores,
-        }  # fmt: skip
-        for name, other in given_elsewhere.items():
-            if other is not None and other is not False:
-                refuse(f"--{name} is not for runs with --target; leave it out")
+        names = ("peer", *_OF_OUR_STORE, *_OF_PEERS, "cores")
+        _refuse_given(given, names, "is not for runs with --target; leave it out")
         outcome, text = _target_campaign(
             target, bug=bug, disk=disk, seed=seed, answer_seconds=answer_seconds, start=start or "open",
             states=states_per_shard, shards=shards, master=master, engine=engine, out=out, resume=resume,
@@ -151,43 +150,30 @@ def command(
         if out is not None:
             write_run(Path(out), outcome)
         emit(outcome, as_json=as_json, text=text)
-    for name, asked in given_for_target.items():
-        if asked is not None:
-            refuse(f"--{name} is for a store of yours; give --target too")
-    settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)
+    _refuse_given(given, _OF_TARGETS, "is for a store of yours; give --target too")
     if peer is not None:
-        for name, given in (
-            ("strategy", strategy), ("history", history), ("plan", only_plan), ("keep-every", keep_every)
-        ):  # fmt: skip
-            if given is not None and given is not False:
-                refuse(f"--{name} is not for runs with --peer; leave it out")
-        peers = PeerPlan(
-            settings, seed, states_per_shard, None, every or EVERY, 1, writer or "ours", peer_mode or "light"
-        )
-        outcome, text = peer_campaign_outcome(
-            peers, peer, shards=shards, master=master, engine=engine, out=out, resume=resume, shrink=shrink
-        )
+        _refuse_given(given, _OF_OUR_STORE, "is not for runs with --peer; leave it out")
+        outcome, text = _peer_campaign(
+            peer, file_bytes=file_bytes, bug=bug, disk=disk, seed=seed, every=every, writer=writer, mode=peer_mode,
+            shrink=shrink, states=states_per_shard, shards=shards, master=master, engine=engine, out=out, resume=resume,
+        )  # fmt: skip
         if out is not None:
             write_run(Path(out), outcome)
         emit(outcome, as_json=as_json, text=text)
-    given_for_peer: dict[str, object] = {
-        "every": every,
-        "writer": writer,
-        "peer-mode": peer_mode,
-        "shrink-seconds": shrink,
-    }
-    for name, asked in given_for_peer.items():
-        if asked is not None:
-            refuse(f"--{name} is for runs with a peer; give --peer too")
+    _refuse_given(given, _OF_PEERS, "is for runs with a peer; give --peer too")
     if cores is not None and not only_plan:
         refuse("--cores is for --plan")
-    for name, given in (("out", out), ("resume", resume), ("history", history)):
-        if only_plan and given:
-            refuse(f"--{name} is not for --plan, which runs nothing; leave it out")
+    if only_plan:
+        _refuse_given(given, ("out", "resume", "history"), "is not for --plan, which runs nothing; leave it out")
+    from tornpage.outcomes.sharded.campaigns import campaign_outcome, campaign_plan_outcome
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
+    from tornpage.properties.program.case import Settings
+
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(
-        settings,
+        Settings(file_bytes=file_bytes, disk=disk, bug=bug),
         seed=seed,
         states=shards * states_per_shard,
         strategy=strategy or DEFAULT_STRATEGY,
@@ -203,6 +189,43 @@ def command(
         write_run(Path(out), outcome)
     append_run(history, outcome, started=started)
     emit(outcome, as_json=as_json, text=text)
+
+
+def _refuse_given(given: Mapping[str, object], names: Iterable[str], reason: str) -> None:
+    """Refuse the first of some options that was given."""
+    for name in names:
+        if given[name] is not None and given[name] is not False:
+            refuse(f"--{name} {reason}")
+
+
+def _peer_campaign(
+    peer: str,
+    *,
+    file_bytes: int,
+    bug: str,
+    disk: "Disk",
+    seed: int,
+    every: int | None,
+    writer: "Writer | None",
+    mode: "Mode | None",
+    shrink: float | None,
+    states: int,
+    shards: int,
+    master: str,
+    engine: "Engine",
+    out: str | None,
+    resume: bool,
+) -> tuple[Outcome, str]:
+    """Run a campaign in which a peer opens the same crash images."""
+    from tornpage.outcomes.sharded.campaigns import peer_campaign_outcome
+    from tornpage.peers.exploring import EVERY, PeerPlan
+    from tornpage.properties.program.case import Settings
+
+    settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)
+    plan = PeerPlan(settings, seed, states, None, every or EVERY, 1, writer or "ours", mode or "light")
+    return peer_campaign_outcome(
+        plan, peer, shards=shards, master=master, engine=engine, out=out, resume=resume, shrink=shrink
+    )
 
 
 def _target_campaign(
