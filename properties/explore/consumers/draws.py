@@ -198,7 +198,7 @@ def _held(put: Produce) -> tuple[GroupOperation, ...]:
 
 
 def _saved(trial: GroupTrial, rng: Random) -> Iterator[GroupOperation]:
-    """Yield operations that make the broker save the progress of a listener's result, without a flush.
+    """Yield operations after which the broker has saved, but not flushed, a new progress.
 
     A member that has a running listener returns the result. If no member has one, a new message is held first.
     """
