@@ -37,5 +37,6 @@ UNKNOWN = Answered(RaftStatus.UNKNOWN)
 
 
 def settle(answer: "Future[Answered]", result: Answered) -> None:
-    """Give a client its answer."""
-    answer.set_result(result)
+    """Give a client its answer, unless it has cancelled its request."""
+    if answer.set_running_or_notify_cancel():
+        answer.set_result(result)

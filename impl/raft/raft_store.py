@@ -344,7 +344,8 @@ def _tell(decided: Decided, reads: _AnsweredReads) -> None:
     for request, status in decided:
         request.answer(status)
     for answer, end in reads:
-        answer.set_result(end)
+        if answer.set_running_or_notify_cancel():
+            answer.set_result(end)
 
 
 _FORCED: dict[str, Any] = {
