@@ -225,13 +225,21 @@ class RaftNode:
         self._is_closed = True
         if self.failure:
             return
+        try:
+            self._give_role_up(now_ms)
+        except Exception as error:  # as in a step
+            self._fail(error)
+        else:
+            self._stop()
+
+    def _give_role_up(self, now_ms: int) -> None:
+        """Ask the first member with the whole log to lead, if this one leads."""
         for each in range(self._member.members):
             sent = self._application.transfer(each)
             if sent:
                 self._send(sent, now_ms)
                 self._peers.write()
-                break
-        self._stop()
+                return
 
     # ---- for operators -------------------------------------------------------------------------------------------
 
