@@ -34,7 +34,11 @@ class OpenMember:
             self.log = parts.of(RaftLog)(
                 files, path, data_file_bytes=settings.data_file_bytes, index_file_bytes=settings.index_file_bytes
             )
-            self.hard_state = parts.of(HardState)(files, path)
+            try:
+                self.hard_state = parts.of(HardState)(files, path)
+            except BaseException:
+                self.log.close()
+                raise
         except BaseException:
             self._lock.release()
             raise

@@ -86,8 +86,12 @@ class RaftLog:
         self._synced = 0
         self._require_files(self._data, "data_file_bytes", data_file_bytes)
         self._require_files(self._index, "index_file_bytes", self._index_file_bytes)
-        self._load()
-        self.sync()
+        try:
+            self._load()
+            self.sync()
+        except BaseException:
+            self.close()
+            raise
 
     # ---- what is there -------------------------------------------------------------------------------------------
 
