@@ -1,7 +1,7 @@
 """The settings of a member that runs as a process."""
 
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address
 from typing import Literal
 
 from tornpage.impl.errors import BadConfig
@@ -14,8 +14,10 @@ MEMBERS_MAX = 7
 _COUNTS = (
     "heartbeat_interval",
     "election_timeout_min",
+    "election_timeout_max",
     "answer_timeout",
     "reconnect_interval",
+    "silence_max",
     "connections_max",
     "batch_bytes_max",
     "body_bytes_max",
@@ -24,15 +26,15 @@ _COUNTS = (
     "recent_bytes_max",
     "unsent_bytes_max",
 )
-_FILE_BYTES_MIN = 4_096
+_FILE_BYTES_MIN, _FILE_BYTES_MAX = 4_096, 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class RaftSettings:
     """How a member runs. Times are milliseconds of a monotonic clock.
 
-    `peers` are the addresses of all members in the order of their numbers, this one included. Each is an IP address
-    and a port. All members have the same list.
+    `peers` are the addresses of all members in the order of their numbers, this one included. Each is an IPv4
+    address and a port. All members have the same list.
 
     A follower that has received nothing from its leader for a time between `election_timeout_min` and
     `election_timeout_max`, drawn after each message, becomes a candidate. DLedger waits 6 s.
@@ -57,8 +59,9 @@ class RaftSettings:
     body_bytes_max: int = 4 << 20
     """Bytes of the body of one entry. DLedger has the same limit."""
     pending_max: int = 10_000
-    """Appends and reads without an answer. `maxPendingRequestsNum` in DLedger."""
+    """Appends without an answer. `maxPendingRequestsNum` in DLedger."""
     pending_bytes_max: int = 64 << 20
+    """Bytes of their bodies."""
     recent_bytes_max: int = 4 << 20
     """Bytes of new entries in memory, of which at most twice as many are kept."""
     unsent_bytes_max: int = 8 << 20
@@ -68,8 +71,9 @@ class RaftSettings:
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise BadConfig(name, getattr(self, name), "use a number of at least 1")
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 1 <= value < 1 << 31:
+                raise BadConfig(name, value, "use a whole number, 1 to 2,147,483,647")
         if self.election_timeout_min < 2 * self.heartbeat_interval:
             remedy = "use at least twice heartbeat_interval, or one late message starts an election"
             raise BadConfig("election_timeout_min", self.election_timeout_min, remedy)
@@ -79,8 +83,9 @@ class RaftSettings:
         if self.silence_max <= self.election_timeout_max:
             raise BadConfig("silence_max", self.silence_max, "use more than election_timeout_max")
         for name in ("data_file_bytes", "index_file_bytes"):
-            if getattr(self, name) < _FILE_BYTES_MIN:
-                raise BadConfig(name, getattr(self, name), f"use at least {_FILE_BYTES_MIN} bytes")
+            value = getattr(self, name)
+            if not isinstance(value, int) or not _FILE_BYTES_MIN <= value <= _FILE_BYTES_MAX:
+                raise BadConfig(name, value, f"use {_FILE_BYTES_MIN} bytes to 1 TiB")
         self._check_peers()
 
     def _check_peers(self) -> None:
@@ -91,9 +96,9 @@ class RaftSettings:
         for each in self.peers:
             try:
                 host, port = host_and_port(each)
-                ip_address(host)
+                IPv4Address(host)
             except (OSError, ValueError):
-                raise BadConfig("peers", each, "use IP:PORT for each member") from None
+                raise BadConfig("peers", each, "use IP:PORT for each member, with an IPv4 address") from None
             if not port:
                 raise BadConfig("peers", each, "use a port that the other members know, not 0")
 

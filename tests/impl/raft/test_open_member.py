@@ -60,11 +60,11 @@ def test_a_store_without_a_group_is_not_changed(tmp_path: Path) -> None:
         ({"peers": ("localhost:1",)}, "use IP:PORT for each member"),
         ({"peers": ("127.0.0.1",)}, "use IP:PORT for each member"),
         ({"peers": ("127.0.0.1:0",)}, "use a port that the other members know"),
-        ({"heartbeat_interval": 0}, "use a number of at least 1"),
+        ({"heartbeat_interval": 0}, "use a whole number, 1 to"),
         ({"election_timeout_min": 200}, "at least twice heartbeat_interval"),
         ({"election_timeout_max": 600}, "more than election_timeout_min"),
         ({"silence_max": 1_000}, "more than election_timeout_max"),
-        ({"data_file_bytes": 100}, "at least 4096 bytes"),
+        ({"data_file_bytes": 100}, "use 4096 bytes to 1 TiB"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
