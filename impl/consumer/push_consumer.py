@@ -360,6 +360,10 @@ class PushConsumer:
             cached=holding.process_queue.msg_count,
         )
 
+    def add_finding(self, sentence: str) -> None:
+        """Add a sentence about the listener to the findings."""
+        self._client.findings.add(sentence)
+
     @property
     def findings(self) -> tuple[str, ...]:
         """Sentences about corrected offsets, lost queues and refusals, the newest last."""

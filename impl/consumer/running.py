@@ -10,8 +10,9 @@
         consumer.subscribe("orders")
         ...
 
-A listener that returns has consumed the messages. An exception, RECONSUME_LATER or SUSPEND is a failure. In RocketMQ a
-listener that returns null has failed. Source: `ConsumeMessageConcurrentlyService`, `ConsumeMessageOrderlyService`.
+A listener that returns None has consumed the messages. An exception, RECONSUME_LATER or SUSPEND is a failure. A value
+that is no status of the kind of consumption is a failure with a finding. In RocketMQ a listener that returns null has
+failed. Source: `ConsumeMessageConcurrentlyService`, `ConsumeMessageOrderlyService`.
 """
 
 import logging
@@ -246,7 +247,12 @@ class RunningConsumer:
         except BaseException:  # SystemExit too: the batch must end, and the thread goes on
             _LOG.exception("listener_failed queue=%s", batch.queue)
             return None
-        if status is not None:
-            return status
         is_orderly = self._consumer.settings.orderly
-        return OrderlyStatus.SUCCESS if is_orderly else ConcurrentStatus.CONSUME_SUCCESS
+        if status is None:
+            return OrderlyStatus.SUCCESS if is_orderly else ConcurrentStatus.CONSUME_SUCCESS
+        kind = OrderlyStatus if is_orderly else ConcurrentStatus
+        if isinstance(status, kind):
+            return status
+        with self._guard:
+            self._consumer.add_finding(f"the listener returned {status!r:.100}, which is no status of {kind.__name__}")
+        return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.impl.consumers import wait_for
 from tests.support.impl.stores import config_of, open_store
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.messages import ConcurrentStatus, ConsumerMessage, OrderlyStatus
@@ -76,16 +77,6 @@ def test_two_members_consume_each_message_once(tmp_path: Path) -> None:
         assert sorted(int(body) for _, _, body in seen.bodies) == list(range(80))
         assert {name for name, _, _ in seen.bodies} == {"a", "b"}
         assert sum(store.consumer_offsets("orders")["g"].values()) == 80
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; nothing notifies of it."""
-    pause = threading.Event()
-    for _ in range(PATIENCE_S * 100):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError("the condition does not hold")
 
 
 def test_orderly_members_keep_the_order_of_each_queue(tmp_path: Path) -> None:

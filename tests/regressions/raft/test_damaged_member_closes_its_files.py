@@ -1,6 +1,6 @@
 """A member that does not open closes the files that it has opened.
 
-Symptom: each refused opening of a damaged member left file descriptors open. A program that tried again ran out of them.
+Symptom: each refused opening of a damaged member left file descriptors open. A program that tried again had none left.
 Cause: neither the log nor the opening of a member closed its files after an exception.
 Fix: both close them (impl/raft/raft_log.py, impl/raft/opening.py).
 Found by: reading the code.

@@ -1,5 +1,6 @@
 """Consumers on a store in virtual time, and a connection that fails on request."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,17 @@ from tornpage.impl.message.message import Message, PutResult, StoredMessage
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
 
-__all__ = ["DELAYS", "GROUP", "TOPIC", "ScriptedConnection", "World", "bodies_of", "cached_message", "settings_of"]
+__all__ = [
+    "DELAYS",
+    "GROUP",
+    "TOPIC",
+    "ScriptedConnection",
+    "World",
+    "bodies_of",
+    "cached_message",
+    "settings_of",
+    "wait_for",
+]
 
 GROUP, TOPIC = "group", "orders"
 DELAYS = " ".join(f"{level}s" for level in range(1, 19))
@@ -277,3 +288,13 @@ def cached_message(offset: int, *, body: bytes = b"x", max_offset: int = 0) -> C
         message_id="",
     )
     return ConsumerMessage(stored, MessageQueue(TOPIC, "broker-a", 0), TOPIC, max_offset)
+
+
+def wait_for(condition: Callable[[], bool], patience_s: int = 30) -> None:
+    """Wait until a condition holds; nothing notifies of it."""
+    pause = threading.Event()
+    for _ in range(patience_s * 100):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("the condition does not hold")
