@@ -25,9 +25,9 @@ class Client:
         self._reader = LineReader()
         self._answers: list[dict[str, Any]] = []
 
-    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+    def ask(self, op: str, /, **fields: Any) -> dict[str, Any]:
         """Send a request and return its answer. Raises OSError, as for a lost connection."""
-        self.send({"op": op, **fields})
+        self.send({**fields, "op": op})
         return self.receive()
 
     def send(self, *requests: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class Client:
         self._socket.sendall(b"".join(map(line_of, requests)))
 
     def receive(self) -> dict[str, Any]:
-        """Return the next answer. Raises OSError."""
+        """Return the next answer, whose `ok` is a boolean. Raises OSError."""
         while not self._answers:
             data = self._socket.recv(_READ_BYTES)
             if not data:
@@ -44,7 +44,10 @@ class Client:
                 self._answers.extend(self._reader.feed(data))
             except BadLine as error:
                 raise OSError(f"the peer is no node of tornpage: {error}") from error
-        return self._answers.pop(0)
+        answer = self._answers.pop(0)
+        if not isinstance(answer.get("ok"), bool):
+            raise OSError("the peer is no node of tornpage: an answer has no `ok`")
+        return answer
 
     def close(self) -> None:
         """End the connection. Idempotent."""

@@ -102,7 +102,7 @@ def test_requests_that_cannot_be_sent_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "store", "--ha-listen", "127.0.0.1:0") as (_, ready):
         for arguments, sentence in (
             (("put", "topic"), "no NAME=VALUE"),
-            (("get", "topic=T", "queue=one"), "queue is a number"),
+            (("get", "topic=T", "queue=one"), "queue is a whole number"),
         ):
             code, error = ask(ready["listen"], *arguments)
             assert code == 2

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tornpage.cli import options
 from tornpage.cli.document import refuse
 
 __all__ = ["command"]
@@ -16,7 +17,7 @@ _NUMBERS = frozenset({"queue", "offset", "max", "from", "member"})
 @click.argument("address", metavar="HOST:PORT")
 @click.argument("operation")
 @click.argument("fields", metavar="[NAME=VALUE]...", nargs=-1)
-@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", type=options.Seconds(0.1, 3600), default=60.0, show_default=True, help="Seconds to wait.")
 @click.option("--json", "as_json", is_flag=True, help="One line, for programs.")
 def command(address: str, operation: str, fields: tuple[str, ...], timeout: float, as_json: bool) -> None:
     """Send one request to a node that `tornpage serve` runs, and print the answer as JSON.
@@ -37,10 +38,12 @@ def command(address: str, operation: str, fields: tuple[str, ...], timeout: floa
     request: dict[str, Any] = {}
     for text in fields:
         name, separator, value = text.partition("=")
-        if not separator:
+        if not name or not separator:
             refuse(f"{text!r} is no NAME=VALUE")
+        if name == "op":
+            refuse(f"{text!r} is no field; the operation is the second argument")
         if name in _NUMBERS and not value.isdecimal():
-            refuse(f"{name} is a number, not {value!r}")
+            refuse(f"{name} is a whole number from 0 on, not {value!r}")
         request[name] = int(value) if name in _NUMBERS else value
     try:
         with Client(address, timeout_s=timeout) as client:
