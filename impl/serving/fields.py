@@ -15,6 +15,7 @@ __all__ = [
     "address_of",
     "body_of",
     "bytes_document",
+    "failed",
     "number_of",
     "refusal",
     "text_of",
@@ -35,10 +36,19 @@ def refusal(sentence: str) -> Answer:
     return {"ok": False, "error": sentence}
 
 
+def failed(error: OSError) -> Answer:
+    """Return the answer to a request that the operating system has not carried out."""
+    return refusal(f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else ""))
+
+
 def body_of(fields: Fields) -> bytes:
     """Return the bytes of `body` or `body64`. Raises BadRequest."""
     if "body" in fields:
-        return text_of(fields, "body").encode(errors="surrogateescape")
+        text = text_of(fields, "body")
+        try:
+            return text.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise BadRequest(f"`body` is no text of UTF-8: {text!r:.100}") from error
     if "body64" not in fields:
         raise BadRequest("`body` or `body64` is missing")
     try:

@@ -34,6 +34,7 @@ from tornpage.impl.serving.fields import (
     address_of,
     body_of,
     bytes_document,
+    failed,
     number_of,
     refusal,
     text_of,
@@ -47,6 +48,8 @@ _MESSAGES_MAX = 1_000
 
 class StoreOperations:
     """The operations of a store. `store_of` is called for each request."""
+
+    _answered_later: tuple[str, ...] = ("put",)
 
     def __init__(self, store_of: Callable[[], MessageStore]) -> None:
         self._store_of = store_of
@@ -70,12 +73,13 @@ class StoreOperations:
             if operation == "put":
                 return self._store_of().put_async(_message(request))
             if not isinstance(operation, str) or operation not in self._known:
-                return refusal(f"no operation is named {operation!r}; the names are put, {', '.join(self._known)}")
+                names = ", ".join((*self._answered_later, *self._known))
+                return refusal(f"no operation is named {operation!r}; the names are {names}")
             return {"ok": True, **self._known[operation](request)}
         except (BadRequest, StoreError) as error:
             return refusal(str(error))
         except OSError as error:
-            return refusal(f"{error.strerror or error} ({error.filename})")
+            return failed(error)
 
     # ---- messages ------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from tornpage.impl.errors import StoreError
 from tornpage.impl.raft.answers import Answered, RaftStatus
 from tornpage.impl.raft.entries import RaftEntries
 from tornpage.impl.raft.node import RaftNode
-from tornpage.impl.serving.fields import Answer, BadRequest, Fields, body_of, bytes_document, number_of, refusal
+from tornpage.impl.serving.fields import Answer, BadRequest, Fields, body_of, bytes_document, failed, number_of, refusal
 
 __all__ = ["RaftOperations"]
 
@@ -71,7 +71,7 @@ class RaftOperations:
         except (BadRequest, StoreError) as error:
             return refusal(str(error))
         except OSError as error:
-            return refusal(f"{error.strerror or error} ({error.filename})")
+            return failed(error)
 
     def answer_of(self, request: Fields, result: Answered) -> Answer:
         """Return the answer to a request that has waited for the group."""

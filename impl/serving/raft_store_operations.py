@@ -28,6 +28,8 @@ __all__ = ["RaftStoreOperations"]
 class RaftStoreOperations(StoreOperations):
     """The operations of one member with a store. `begin` gives them their node."""
 
+    _answered_later = ("put", "read", "transfer")
+
     def __init__(self, application: StoreApplication) -> None:
         super().__init__(lambda: application.store)
         self.application = application
