@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["UnknownBug", "nearest_bugs", "planted_ids", "require_bugs"]
+__all__ = ["UnknownBug", "module_of_bug", "nearest_bugs", "planted_ids", "require_bugs"]
 
 _BUG_ID = re.compile(r'^    (?:PlantedBug|_bug)\(\s*"([^"]+)"', re.MULTILINE)
 
@@ -26,8 +26,18 @@ class UnknownBug(ValueError):
 @cache
 def planted_ids() -> tuple[str, ...]:
     """Return the ids of all planted bugs, read from the source text of their modules."""
+    return tuple(sorted(_modules()))
+
+
+def module_of_bug(bug_id: str) -> str:
+    """Return the name of the module of `properties.planted` that has a bug. Raises KeyError for an unknown id."""
+    return _modules()[bug_id]
+
+
+@cache
+def _modules() -> dict[str, str]:
     sources = [each for each in (files("tornpage.properties") / "planted").iterdir() if each.name.endswith(".py")]
-    return tuple(sorted(bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))))
+    return {bug: each.name.removesuffix(".py") for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))}
 
 
 def nearest_bugs(bug_id: str) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DISKS",
     "Commands",
+    "Finite",
     "Numbers",
     "Seconds",
     "Span",
@@ -95,17 +96,24 @@ class Numbers(click.ParamType[tuple[int, ...]]):
         return tuple(map(int, words))
 
 
-class Seconds(click.FloatRange):
-    """A finite number of seconds; `click.FloatRange` also accepts nan and infinity."""
+class Finite(click.FloatRange):
+    """A finite number; `click.FloatRange` also accepts nan and infinity."""
 
-    name = "seconds"
+    refusal = "is no finite number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number. Fails like a range outside its bounds, and for nan and infinity."""
-        seconds: float = super().convert(value, param, ctx)
-        if not isfinite(seconds):
-            self.fail(f"{seconds} has no end; give a number of seconds", param, ctx)
-        return seconds
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{number} {self.refusal}", param, ctx)
+        return number
+
+
+class Seconds(Finite):
+    """A finite number of seconds."""
+
+    name = "seconds"
+    refusal = "has no end; give a number of seconds"
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
@@ -199,17 +207,27 @@ answer_option = click.option(
 )
 
 
+_VERBS_OF_BUGS = {"replication": "cluster", "consumers": "consumers", "raft": "raft"}
+"""The verb of `explore` that can plant the bugs of a module of `properties.planted`."""
+
+
 def bug_option(command: Command) -> Command:
-    """Add --bug, checked against the planted bugs."""
+    """Add --bug, checked against the planted bugs and against what the command runs."""
 
     def known(ctx: click.Context, _: click.Parameter, value: str) -> str:
         if value and not ctx.resilient_parsing:
-            from tornpage.properties.bug_ids import UnknownBug, require_bugs
+            from tornpage.properties.bug_ids import UnknownBug, module_of_bug, require_bugs
 
             try:
                 require_bugs([value])
             except UnknownBug as error:
                 raise click.BadParameter(str(error)) from error
+            verb = _VERBS_OF_BUGS.get(module_of_bug(value))
+            if verb is not None and ctx.info_name not in (verb, "check"):
+                raise click.BadParameter(
+                    f"no run of `{ctx.info_name}` has the part that {value} breaks; "
+                    f"`tornpage explore {verb} --bug {value}` plants it"
+                )
         return value
 
     return click.option(

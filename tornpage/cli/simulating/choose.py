@@ -19,7 +19,7 @@ CHECK_SECONDS = 5.0
 @click.option(
     "--here", type=click.Path(), metavar="DIR", default=None, help="Measure the disk of this directory first."
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="MSG/S", required=True, help="Mean rate.")
+@click.option("--rate", type=options.Finite(min=0, min_open=True), metavar="MSG/S", required=True, help="Mean rate.")
 @click.option(
     "--body",
     type=click.IntRange(min=1),
@@ -44,7 +44,7 @@ CHECK_SECONDS = 5.0
 )
 @click.option(
     "--crash-share",
-    type=click.FloatRange(min=0, max=1, min_open=True),
+    type=options.Finite(min=0, max=1, min_open=True),
     default=1.0,
     show_default=True,
     help="Share of the crashes that must stay within --max-loss; 1 includes the worst one.",

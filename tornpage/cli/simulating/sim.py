@@ -45,7 +45,7 @@ def _device_options(decorated: Decorated) -> Decorated:
 
 _effort_option = click.option(
     "--effort",
-    type=click.FloatRange(min=0, max=1, min_open=True),
+    type=options.Finite(min=0, max=1, min_open=True),
     default=1.0,
     show_default=True,
     help="Share of the messages and crashes to simulate; less is faster and less exact.",
@@ -247,7 +247,7 @@ _BURST_OPTIONS = (
     click.option("--rest-rate", type=float, metavar="MSG/S", default=None, help="Rate between two bursts (0)."),
     click.option(
         "--think-us",
-        type=click.FloatRange(min=0),
+        type=options.Finite(min=0),
         metavar="US",
         default=None,
         help="Mean think time of --producers.",
