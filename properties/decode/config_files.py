@@ -51,17 +51,25 @@ def parse_consumer_offsets(document: Any) -> dict[tuple[str, str, int], int]:
     if the document has another form.
     """
     try:
-        return {(*_topic_and_group(name), queue_id): int(offset) for name, queue_id, offset in _numbers(document)}
-    except (AttributeError, TypeError, OverflowError) as error:
-        raise ValueError(f"these are no consumer offsets: {error}") from error
+        return {(*_topic_and_group(name), queue_id): _whole(offset) for name, queue_id, offset in _numbers(document)}
+    except AttributeError as error:
+        raise ValueError("these are no consumer offsets: a table is no object of JSON") from error
 
 
 def _numbers(document: Any) -> Iterator[tuple[str, int, Any]]:
     for name, by_queue in document.get("offsetTable", {}).items():
         for queue_id, offset in by_queue.items():
-            yield name, int(queue_id), offset
+            yield name, _whole(queue_id), offset
     for name, offset in document.get("lmqOffsetTable", {}).items():
         yield name, 0, offset
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number. Raises ValueError for anything else."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{value!r:.100} is no whole number") from error
 
 
 def _topic_and_group(name: str) -> tuple[str, str]:
@@ -77,9 +85,10 @@ def parse_delay_offsets(document: Any) -> tuple[tuple[int, int], ...]:
     Raises ValueError.
     """
     try:
-        return tuple(sorted((int(level), int(number)) for level, number in document["offsetTable"].items()))
-    except (AttributeError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"these are no delay offsets: {error}") from error
+        table = document["offsetTable"].items()
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError("these are no delay offsets: offsetTable is no object of JSON") from error
+    return tuple(sorted((_whole(level), _whole(number)) for level, number in table))
 
 
 def parse_settings(text: str) -> dict[str, str]:

@@ -82,7 +82,7 @@ def _list(as_json: bool) -> None:
         for version in component.versions
     ]
     lines = [
-        f"{row['peer']:<21} " + (f"installed in {row['directory']}" if row["installed"] else "not installed")
+        f"{row['peer']:<22} " + (f"installed in {row['directory']}" if row["installed"] else "not installed")
         for row in rows
     ]
     figures = {"peers": len(rows), "installed": sum(bool(row["installed"]) for row in rows)}
