@@ -11,10 +11,11 @@ from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.impl.raft.settings import RaftSettings
 
-__all__ = ["OpenMember", "require_member"]
+__all__ = ["OpenMember", "require_member", "require_no_member"]
 
 _PREFIX = "dledger-n"
-_STORE = "consumequeue"
+_STORE = frozenset(("checkpoint", "config", "consumequeue"))
+"""Names of which a message store has some after its first opening."""
 
 
 class OpenMember:
@@ -60,7 +61,24 @@ def require_member(files: Files, directory: str, me: int, settings: RaftSettings
     if found and str(me) not in found:
         remedy = f"give --raft-id {found[0]}, or another directory"
         raise BadDirectory(directory, f"has the log of member n{found[0]}, and this is member n{me}", remedy)
-    if found and (_STORE in names) is not (settings.content == "messages"):
-        kept = "messages" if _STORE in names else "entries"
+    kept = "messages" if _STORE.intersection(names) else "entries"
+    if found and kept != settings.content and (kept == "messages" or _has_entries(files, f"{directory}/{_PREFIX}{me}")):
         remedy = f"{'give' if kept == 'messages' else 'leave out'} --raft-messages"
         raise BadDirectory(directory, f"has {kept}, and this member is to have {settings.content}", remedy)
+
+
+def _has_entries(files: Files, directory: str) -> bool:
+    """Return whether the log in a directory has a data file. The first opening may have ended before."""
+    data = f"{directory}/data"
+    return files.stat(data) is not None and bool(files.list_directory(data))
+
+
+def require_no_member(files: Files, directory: str) -> None:
+    """Raise BadDirectory if a directory is that of a member, which a store without a group would make unusable."""
+    stat = files.stat(directory)
+    if stat is None or stat.kind != "directory":
+        return
+    found = [name.removeprefix(_PREFIX) for name in files.list_directory(directory) if name.startswith(_PREFIX)]
+    if found:
+        remedy = f"give --raft-id {found[0]} and --raft-peers, or another directory"
+        raise BadDirectory(directory, f"has the log of member n{found[0]} of a Raft group", remedy)

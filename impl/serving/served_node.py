@@ -7,6 +7,7 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.parts import Parts
+from tornpage.impl.raft.opening import require_no_member
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
@@ -39,9 +40,11 @@ class ServedNode:
 
         `listen` is the address for clients, always on loopback. Replicas of other machines need `may_leave_loopback`
         and their addresses in `peers`. Raises BadConfig for a forbidden address, OSError for one without a port or one
-        that is in use, and what `MessageStore.open` raises. A wrong address changes no file.
+        that is in use, BadDirectory for the directory of a member of a group, and what `MessageStore.open` raises. A
+        wrong address changes no file.
         """
         _check(config, settings, listen, may_leave_loopback=may_leave_loopback)
+        require_no_member(files, directory)
         self._node = ReplicatedStore.open(
             directory, config, settings, files=files, clock=clock, network=TcpNetwork(), parts=parts
         )
