@@ -4,6 +4,7 @@ Each has a process of its own. Puts are futures of a SYNC_MASTER. Times of appen
 """
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -101,10 +102,16 @@ def _open(directory: str, role: BrokerRole, case: PairCase, address: str) -> _Ti
 
 
 def _slave(directory: str, case: PairCase, address: str, pipe: Connection) -> None:
-    """Run a slave until the pipe says to end; send what it measured."""
+    """Run a slave until a message arrives in the pipe, then send what it measured.
+
+    A closed pipe ends it too. A terminal sends Ctrl-C to parent and child; the parent takes it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     node = _open(directory, BrokerRole.SLAVE, case, address)
     try:
         pipe.recv()
+    except EOFError:
+        return
     finally:
         node.close()
     pipe.send(node.growths_ns())
@@ -120,12 +127,14 @@ def drive_pair(place: Path, case: PairCase, *, address: str, seconds: float, see
     master = _open(str(place / "master"), BrokerRole.SYNC_MASTER, case, address)
     process = context.Process(target=_slave, args=(str(place / "slave"), case, address, theirs))
     process.start()
+    theirs.close()
     try:
         _wait(lambda: any(each["counts"] for each in master.status()["replicas"]), _JOIN_S, "the slave does not join")
         stored, answered, size = _load(master, case, seconds, seed)
         ours.send("end")
         appends = ours.recv()
     finally:
+        ours.close()
         process.join(_JOIN_S)
         if process.is_alive():
             process.terminate()

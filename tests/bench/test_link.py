@@ -1,11 +1,17 @@
 """Test the prediction of a pair: made measurements, and one short real measurement."""
 
+import multiprocessing
+import os
+import signal
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tornpage.bench.link import pairs
 from tornpage.bench.link.pairs import DrivenPair, PairCase, drive_pair
 from tornpage.bench.link.probes import bytes_per_s, echo, free_address, latencies_ns
 from tornpage.bench.link.validation import CASES, LinkRound, validate_link
@@ -85,3 +91,40 @@ def test_the_command_measures_and_predicts(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["sim", "link", str(tmp_path), "--seconds", "4", "--json"])
     assert result.exit_code in (0, 1, 3), result.output
     assert '"latency_p50_us"' in result.stdout
+
+
+@pytest.mark.slow
+def test_interrupted_slave_ends_with_its_parent(tmp_path: Path) -> None:
+    """Symptom: Ctrl-C in `sim link` printed the traceback of the slave. After a SIGINT for the parent alone, the parent
+    waited 20 s for it.
+
+    Cause: the slave took the signal, and waited for a message that an interrupted parent does not send. Fix: it ignores
+    the signal, and ends when the pipe is closed. Found by: Ctrl-C.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    errors = tmp_path / "errors"
+    started = context.Event()
+    arguments = (str(errors), started, str(tmp_path / "slave"), theirs)
+    process = context.Process(target=_slave_with_errors, args=arguments)
+    process.start()
+    theirs.close()
+    assert started.wait(60)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGINT)
+    ours.close()
+    process.join(30)
+    assert (process.exitcode, errors.read_text()) == (0, "")
+
+
+def _slave_with_errors(errors: str, started: Any, directory: str, pipe: Any) -> None:
+    sys.stderr = open(errors, "w")  # noqa: SIM115
+    open_node = pairs._open
+
+    def opened(*arguments: Any) -> Any:
+        node = open_node(*arguments)
+        started.set()
+        return node
+
+    pairs._open = opened
+    pairs._slave(directory, pairs.PairCase("one", 10.0), "127.0.0.1:1", pipe)
