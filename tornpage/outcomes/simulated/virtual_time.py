@@ -75,15 +75,21 @@ def _compared(
             rows.extend(validate(show))
     except KeyboardInterrupt:
         interrupted = True
-    outcome, text = _judged(command, rows, required, library, seed, process_time() - began)
-    outcome.interrupted = interrupted
+    outcome, text = _judged(command, rows, required, library, seed, process_time() - began, interrupted=interrupted)
     if target is not None:
         write_run(target, outcome)
     return outcome, text
 
 
 def _judged(
-    command: str, rows: "list[Compared]", required: tuple[str, str, str], library: str, seed: int, seconds: float
+    command: str,
+    rows: "list[Compared]",
+    required: tuple[str, str, str],
+    library: str,
+    seed: int,
+    seconds: float,
+    *,
+    interrupted: bool,
 ) -> tuple[Outcome, str]:
     from tornpage.bench.compared import WITHIN
 
@@ -98,7 +104,7 @@ def _judged(
         }
         for row in far
     ]  # fmt: skip
-    if not happened and not far:
+    if verdict == "vacuous" and not interrupted:
         findings.append({"code": code, "severity": "vacuous", "sentence": sentence})
     figures: dict[str, float | int] = {
         "groups": len({row.group for row in rows}),
@@ -120,8 +126,11 @@ def _judged(
         f"{_shown(row.measured):>12} {row.error:>8.1%}"
         for row in rows
     ]
-    lines += ["", f"an error of {WITHIN:.0%} is allowed: {verdict}", *(each["sentence"] for each in findings)]
-    outcome = Outcome(command, verdict, figures, ["cpu_seconds"], findings, seed=seed, extra=extra)
+    shown = "interrupted" if interrupted and not far else verdict
+    lines += ["", f"an error of {WITHIN:.0%} is allowed: {shown}", *(each["sentence"] for each in findings)]
+    outcome = Outcome(
+        command, verdict, figures, ["cpu_seconds"], findings, seed=seed, interrupted=interrupted, extra=extra
+    )
     return outcome, "\n".join(lines)
 
 
