@@ -25,6 +25,7 @@ from tornpage.impl.consumer.requests import (
     UpdateOffset,
     UpdateStatus,
 )
+from tornpage.impl.errors import BadConfig
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.io.files import Files
 from tornpage.impl.log.log_directories import directory_of
@@ -121,11 +122,16 @@ _OWNED = frozenset((HoldingState.ACTIVE, HoldingState.DRAINING))
 class LocalOffsets(_Table):
     """Progress in DIRECTORY/CLIENT_ID/GROUP/offsets.json.
 
-    Raises OSError if a directory cannot be made or the file cannot be read.
+    A slash in a name becomes `_`. Raises BadConfig for a name that cannot be a folder. Raises OSError if a directory
+    cannot be made or the file cannot be read.
     """
 
     def __init__(self, client: Client, files: Files, directory: str) -> None:
         super().__init__()
+        for setting in ("client_id", "consumer_group"):
+            name = getattr(client.settings, setting)
+            if name in (".", "..") or "\0" in name:
+                raise BadConfig(setting, name, "use a name that a folder can have")
         folder = directory
         for name in ("", client.settings.client_id.replace("/", "_"), client.group.replace("/", "_")):
             parent, folder = (folder, f"{folder}/{name}") if name else (directory_of(folder) or "/", folder)
