@@ -7,6 +7,7 @@ node. `read` is for a client that has to see all puts that were acknowledged bef
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
@@ -182,5 +183,6 @@ class StoreApplication:
         self._refuse(RaftStatus.STOPPED)
 
     def _refuse(self, status: RaftStatus) -> None:
-        while self._asked:
-            settle(self._asked.popleft(), Answered(status))
+        with suppress(IndexError):  # after the end of the member, two threads may do this
+            while self._asked:
+                settle(self._asked.popleft(), Answered(status))
