@@ -126,8 +126,3 @@ class Concurrent:
             _, _, holding, message = heapq.heappop(self._retries)
             self._ready.append((holding, [message], True))
         return min(due_ms, self._retries[0][0] if self._retries else NEVER)
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether batches wait."""
-        return bool(self._ready)

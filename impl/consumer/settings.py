@@ -5,7 +5,7 @@ another unit. Source: `DefaultMQPushConsumer`, `ClientConfig`, `RebalanceService
 `RebalanceLockManager`, `ConsumerManager`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from tornpage.impl.errors import BadConfig
@@ -110,9 +110,8 @@ class ConsumerSettings:
         for name in ("consumer_group", "client_id"):
             if not getattr(self, name):
                 raise BadConfig(name, "", "use a name")
-        for name in ("consumer_group",):
-            if "@" in getattr(self, name):
-                raise BadConfig(name, getattr(self, name), "use a name without @")
+        if "@" in self.consumer_group:
+            raise BadConfig("consumer_group", self.consumer_group, "use a name without @")
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise BadConfig(name, getattr(self, name), "use a number of at least 1")
@@ -203,7 +202,7 @@ class BrokerSettings:
     """Whether pulls that find nothing are held."""
     repeated_keys_max: int = 10_000
     """How many keys of sent-back messages are remembered to recognise a repetition."""
-    default_queue_nums: int = field(default=0)
+    default_queue_nums: int = 0
     """Queues of a topic that has neither a configuration nor a message."""
 
     def __post_init__(self) -> None:
