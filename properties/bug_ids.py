@@ -30,7 +30,10 @@ def planted_ids() -> tuple[str, ...]:
 
 
 def module_of_bug(bug_id: str) -> str:
-    """Return the name of the module of `properties.planted` that has a bug. Raises KeyError for an unknown id."""
+    """Return the name of the module of `properties.planted` that has a bug.
+
+    Raises KeyError for an unknown id.
+    """
     return _modules()[bug_id]
 
 

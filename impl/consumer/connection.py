@@ -1,6 +1,6 @@
 """The connection of a client to a broker: calls and their answers.
 
-An answer may come late, twice or never. The library polls its calls in `step`, and lets go of a call after its
+An answer may come late, twice or never. The library polls its calls in `step`, and forgets a call after its
 deadline. The lab has a recorded network with this interface. `DirectConnection` reaches a broker in the same process.
 """
 

@@ -1,8 +1,8 @@
 """The messages of one queue that a client has pulled and not finished.
 
-No thread, no lock, no clock: the owner serialises calls and passes the time. Field and method names are those of
-RocketMQ's `ProcessQueue` in snake case; `cut` and `finish_taken` are ours, and
-`cleanExpiredMsg` has no place here (impl/consumer/concurrent.py). Three quirks are mended:
+It has no thread, no lock and no clock. The owner serialises calls and passes the time. Field and method names are those
+of RocketMQ's `ProcessQueue` in snake case. `cut` and `finish_taken` are not in RocketMQ, and `cleanExpiredMsg` is not
+here (impl/consumer/concurrent.py). Three quirks are mended:
 
 1. `queue_offset_max` never decreases. In RocketMQ an old message that is put again lowers it, and then the progress.
 2. `commit` returns -1 if nothing was taken. In RocketMQ it raises.

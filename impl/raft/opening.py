@@ -68,13 +68,19 @@ def require_member(files: Files, directory: str, me: int, settings: RaftSettings
 
 
 def _has_entries(files: Files, directory: str) -> bool:
-    """Return whether the log in a directory has a data file. The first opening may have ended before."""
+    """Return whether the log in a directory has a data file.
+
+    It has none if the first opening ended early.
+    """
     data = f"{directory}/data"
     return files.stat(data) is not None and bool(files.list_directory(data))
 
 
 def require_no_member(files: Files, directory: str) -> None:
-    """Raise BadDirectory if a directory is that of a member, which a store without a group would make unusable."""
+    """Raise BadDirectory if a directory is that of a member.
+
+    A store without a group would make it unusable for the member.
+    """
     stat = files.stat(directory)
     if stat is None or stat.kind != "directory":
         return

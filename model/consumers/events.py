@@ -1,6 +1,6 @@
 """Define the events that a consumer group is judged by.
 
-They are seen at the broker, in the network and at the listeners. None of them is what a member says about itself.
+They are recorded at the broker, in the network and at the listeners, and not in the state of a member.
 """
 
 from collections.abc import Mapping

@@ -76,9 +76,9 @@ class Run:
 class Held:
     """What one life has of a queue since it owns it.
 
-    `first` is where it begins to read, None before it has asked. `arrived` are the offsets that it was sent, `given`
-    those that a listener got and that need not come again, `ended` those with a success
-    in time. A concurrent run that takes as long as the limit of a hand-over may be too late for it.
+    `first` is where it begins to read, None before it has asked. `arrived` are the offsets that it was sent. `given`
+    are those that a listener got without a failure. `ended` are those with a success in time. A concurrent run that
+    takes as long as the limit of a hand-over may be too late for it.
     """
 
     first: int | None = None
@@ -107,12 +107,12 @@ class Rules:
 class Group:
     """Everything that is known.
 
-    `log` are the records that the broker has had, up to the end of its log. Retention has deleted those below `begin`.
-    The first `durable` bytes of the log survive a power loss. `progress` is what the
-    broker has stored, `was` every value that it may find after a crash. `settled` are entries that need no other
-    delivery, `tries` counts the failed runs of each entry, and `copies` the stored copies of each since the broker was
-    opened. `finished` are identities with a success, `dead` those in the dead-letter queue. `excused` are identities
-    whose copy a power loss took before it was durable, and those that retention deleted. `empty_pulls` are the times of
+    `log` are the records that the broker has had, up to the end of its log. Retention has deleted those below
+    `begin`. The first `durable` bytes of the log survive a power loss. `progress` is what the broker has stored,
+    `was` every value that it may find after a crash. `settled` are entries that need no other delivery, `tries`
+    counts the failed runs of each entry, and `copies` the stored copies of each since the broker was opened.
+    `finished` are identities with a success, `dead` those in the dead-letter queue. `excused` are identities whose
+    copy a power loss took before it was durable, and those that retention deleted. `empty_pulls` are the times of
     pulls without a message within the last second.
     """
 

@@ -1,8 +1,8 @@
 """Specify the queues of a store on a Raft log, and the answers of its puts.
 
 1. A put appends one entry. The entry has the number of messages that its queue has in the log of the leader before it.
-2. A queue lists the messages of the visible entries, in the order of the log. Their numbers have no gap, since a leader
-   has the same entries below an entry wherever that entry is.
+2. A queue lists the messages of the visible entries, in the order of the log. Their numbers have no gap, since two
+   logs with the same entry are equal up to it.
 3. A put is answered with success while its leader leads the same term, once its entry is visible there. Otherwise its
    outcome is unknown: its entry may be committed once, or never.
 

@@ -1,4 +1,4 @@
-"""A listener that returns a value that is no status of its kind has failed, and a finding names the value.
+"""A listener that returns no status of its kind has failed, and a finding names the value.
 
 Symptom: an orderly listener that returned a list ended its thread with TypeError, and its queue was not consumed any
 more. One that returned False counted as success. A concurrent listener that returned OrderlyStatus.SUCCESS failed

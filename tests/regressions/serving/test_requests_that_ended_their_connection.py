@@ -1,4 +1,4 @@
-"""A body that cannot be bytes is refused, and an unknown operation is answered with all names.
+"""A body that cannot be bytes is refused. An unknown operation is answered with all names.
 
 Symptom: `{"op": "append", "body": "\\ud800"}` ended the connection of the client, and the log of the node got a
 traceback. A member with messages named eight of its ten operations in the answer to an unknown one.
