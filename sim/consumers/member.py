@@ -22,13 +22,13 @@ class _Held:
     """A queue that a member holds.
 
     Cached are the offsets from `low` to `next`, but those that are finished. `begun` follows the last offset that a
-    listener has got.
+    listener has got. `hand_overs` counts those that have begun.
     """
 
     def __init__(self, queue: BrokerQueue) -> None:
         self.queue = queue
         self.low = self.next = self.begun = queue.progress
-        self.running = 0
+        self.running = self.hand_overs = 0
         self.is_dropped = self.is_draining = False
         self._done: set[int] = set()
 
@@ -146,14 +146,18 @@ class Client:
             self._idle.ring()
         elif not held.is_draining:
             held.is_draining = True
-            self._env.process(self._hand_over(held))
+            held.hand_overs += 1
+            self._env.process(self._hand_over(held, held.hand_overs))
 
-    def _hand_over(self, held: _Held) -> ProcessGenerator:
-        """Wait for the running listeners, store the progress, release the queue."""
+    def _hand_over(self, held: _Held, number: int) -> ProcessGenerator:
+        """Wait for the running listeners, store the progress, release the queue.
+
+        Nothing is done after another hand-over of the queue has begun, or after this one was called off.
+        """
         give_up_ns = now_ns(self._env) + self._scenario.hand_over_ns
-        while held.is_draining and held.running and now_ns(self._env) < give_up_ns and not self._is_over:
+        while self._goes_on(held, number) and held.running and now_ns(self._env) < give_up_ns:
             yield self._idle.wait_until(give_up_ns, 0)
-        if not held.is_draining or self._is_over:
+        if not self._goes_on(held, number):
             return
         held.is_dropped = True
         self._store(held)
@@ -161,6 +165,9 @@ class Client:
         del self._held[held.queue.number]
         self._broker.notify(but=self.name)
         self._idle.ring()
+
+    def _goes_on(self, held: _Held, number: int) -> bool:
+        return held.is_draining and held.hand_overs == number and not self._is_over
 
     # ---- progress ------------------------------------------------------------------------------------------------
 
