@@ -97,9 +97,9 @@ def test_the_command_measures_and_predicts(tmp_path: Path) -> None:
 def test_interrupted_slave_ends_with_its_parent(tmp_path: Path) -> None:
     """Symptom: Ctrl-C in `sim link` printed the traceback of the slave.
 
-    After a SIGINT for the parent alone, the parent waited 20 s for the slave. Cause: the slave took the signal, and waited
-    for a message that an interrupted parent does not send. Fix: it ignores the signal, and ends when the pipe is closed.
-    Found by: Ctrl-C.
+    After a SIGINT for the parent alone, the parent waited 20 s for the slave. Cause: the slave took the signal, and
+    waited for a message that an interrupted parent does not send. Fix: it ignores the signal, and ends when the pipe is
+    closed. Found by: Ctrl-C.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
