@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -126,5 +126,5 @@ def _slave_with_errors(errors: str, started: Any, directory: str, pipe: Any) -> 
         started.set()
         return node
 
-    pairs._open = opened
+    pairs._open = cast(Any, opened)
     pairs._slave(directory, pairs.PairCase("one", 10.0), "127.0.0.1:1", pipe)

@@ -1,4 +1,4 @@
-"""A simulated member that gives a queue up twice during one listener call hands it over once.
+"""A simulated member that gives a queue up twice in one listener call hands it over once.
 
 Symptom: `run_group` raised KeyError.
 Cause: the first hand-over still waited for the listener after it was called off, and ended together with the second.
