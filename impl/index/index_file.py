@@ -10,7 +10,7 @@ allocate all 420 MB. Only used pages are touched. Source: `IndexFile`.
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tornpage.impl.config.policy import FlushPolicy
 from tornpage.impl.guards import MakeGuard
@@ -30,7 +30,11 @@ _CHUNK_BYTES = 1 << 16
 _LOOK_BYTES = 1 << 20
 """This many zeros end the search for entries that a crash left after the last one; later puts overwrite them anyway."""
 
+_AT_ONCE = range(64)
+"""This many entries of a chain are walked before the first offset is taken."""
+
 _unpack_entry = ENTRY.unpack_from
+_unpack_slot = SLOT.unpack_from
 
 Times = tuple[int, int]
 """The least and the greatest store time, in milliseconds."""
@@ -62,6 +66,7 @@ class IndexFile:
         self._reserved_bytes = 0
         self._guard = guard()
         self.layout = layout
+        self._entries_at = layout.entries_position
         self.header = IndexHeader.decode(files.read(file, 0, HEADER_BYTES), entries_max=layout.entries_max)
         self.mapped: MappedFile = mapped_file(
             files, file, base_offset=0, written_position=layout.position_of(self.header.next_number)
@@ -206,34 +211,59 @@ class IndexFile:
         found: tuple[int, int, int, int] = ENTRY.unpack_from(self.mapped.view, self.layout.position_of(number))
         return found
 
-    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Yield the offsets of a hash, newest put first.
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterable[int]:
+        """Return the offsets of a hash, newest put first.
 
-        Those certainly outside the time window are left out. The mapping is held during the iteration. A closed file
-        yields nothing.
+        Those certainly outside the time window are left out. A closed file yields nothing more.
         """
-        if not self.mapped.hold():
-            return
+        mapped = self.mapped
+        if not mapped.hold():
+            return ()
         try:
-            yield from self._chain(code, begin_ms, end_ms)
+            with self._guard:
+                header, (least, greatest) = self.header, self.times
+                if greatest < begin_ms or end_ms < least:
+                    return ()  # also before the first put, when blocks may be missing
+                (number,) = _unpack_slot(mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
+            # without a proof the count of the header may be wrong, and only the record decides
+            proven = self.is_proven
+            limit = header.next_number if proven else self.layout.entries_max
+            dated = header if proven and (least < begin_ms or end_ms < greatest) else None
+            offsets, number, limit = self._walk(number, limit, code, dated, begin_ms, end_ms)
         finally:
-            self.mapped.release()
+            mapped.release()
+        return self._long(offsets, number, limit, code, dated, begin_ms, end_ms) if 0 < number < limit else offsets
 
-    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        layout, view = self.layout, self.mapped.view
-        with self._guard:
-            header, (least, greatest) = self.header, self.times
-            if greatest < begin_ms or end_ms < least:
-                return  # also before the first put, when blocks may be missing
-            (number,) = SLOT.unpack_from(view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
-        # without a proof the count of the header may be wrong, and only the record decides
-        proven, entries_at = self.is_proven, layout.position_of(0)
-        limit = header.next_number if proven else layout.entries_max
-        while 0 < number < limit:
+    def _walk(
+        self, number: int, limit: int, code: int, dated: IndexHeader | None, begin_ms: int, end_ms: int
+    ) -> tuple[list[int], int, int]:
+        """Walk some entries of a chain, from a number below a limit on.
+
+        The times of entries are compared if `dated` is the header. Returns the offsets of the hash, and number and
+        limit for the next walk. The chain has ended if that number is not between 0 and that limit.
+        """
+        view, entries_at, offsets = self.mapped.view, self._entries_at, []
+        for _ in _AT_ONCE:
+            if not 0 < number < limit:
+                break
             found, offset, difference, previous = _unpack_entry(view, entries_at + number * ENTRY_BYTES)
-            if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
-                yield offset
+            if found == code and (dated is None or may_lie(dated, number, difference, begin_ms, end_ms)):
+                offsets.append(offset)
             number, limit = previous, number
+        return offsets, number, limit
+
+    def _long(
+        self, offsets: list[int], number: int, limit: int, code: int, dated: IndexHeader | None, *times: int
+    ) -> Iterator[int]:
+        """Yield the first offsets of a long chain, then walk on as they are taken."""
+        while True:
+            yield from offsets
+            if not 0 < number < limit or not self.mapped.hold():
+                return
+            try:
+                offsets, number, limit = self._walk(number, limit, code, dated, *times)
+            finally:
+                self.mapped.release()
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

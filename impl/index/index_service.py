@@ -85,17 +85,11 @@ class IndexService:
     @property
     def last_update(self) -> tuple[int | None, int | None]:
         """Store time (ms) and physical offset of the record indexed last; None without one."""
-        header = self._last_header
-        return (None, None) if header is None else (header.end_timestamp, header.end_offset)
-
-    @property
-    def _last_header(self) -> IndexHeader | None:
-        """The header of the last file, None if no record was ever indexed."""
         index_files = self._index_files
         if not index_files:
-            return None
+            return None, None
         header = index_files[-1].header  # read once, since a put replaces it
-        return None if header == _NO_HEADER else header
+        return (None, None) if header == _NO_HEADER else (header.end_timestamp, header.end_offset)
 
     # ---- opening -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ loaded, the plain twin is used.
 import logging
 from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from tornpage.impl.dispatch import dispatch_records
@@ -19,6 +20,7 @@ from tornpage.impl.message import batch
 from tornpage.impl.message.batch import BatchFrame, EncodedBatch
 from tornpage.impl.message.batch_encoder import BatchEncoder
 from tornpage.impl.message.dispatching import Dispatched, DispatchRules
+from tornpage.impl.message.key_hash import key_hash
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.read import confirming
@@ -28,7 +30,14 @@ __all__ = ["CompiledParts", "compiled_batch_encoder", "compiled_parts", "load_co
 
 _LOG = logging.getLogger("tornpage.store")
 
-_PLAIN = {"batch": batch, "walk": scan, "dispatch": dispatch_records, "index": index_entries, "confirm": confirming}
+_PLAIN: dict[str, Any] = {
+    "batch": batch,
+    "walk": scan,
+    "dispatch": dispatch_records,
+    "index": index_entries,
+    "confirm": confirming,
+    "keyed": SimpleNamespace(key_hash=key_hash, confirm_key=confirming.confirm_key),
+}
 
 _RECORDS_WORTH_LOADING = 20_000
 """The plain parts take a quarter of a second for so many records; loading the compiled ones takes a second."""
@@ -119,6 +128,16 @@ class CompiledParts:
         self._count_records(confirmed.records)
         return confirmed
 
+    def key_hash(self, topic: str, key: str) -> int:
+        """Return what `impl.message.key_hash.key_hash` does."""
+        code: int = self._part("keyed").key_hash(topic, key)
+        return code
+
+    def confirm_key(self, *arguments: Any) -> tuple[int, int]:
+        """Confirm as `impl.read.confirming.confirm_key` does."""
+        confirmed: tuple[int, int] = self._part("keyed").confirm_key(*arguments)
+        return confirmed
+
     def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:
         put: tuple[int, int, int] = self._part("index").put_entries(*arguments)
         return put
@@ -144,6 +163,8 @@ def compiled_parts() -> Parts:
             scan.walk_log: compiled.walk_log,
             dispatch_records.dispatch_records: compiled.dispatch_records,
             confirming.confirm_units: compiled.confirm_units,
+            confirming.confirm_key: compiled.confirm_key,
+            key_hash: compiled.key_hash,
             PLAIN_ENTRIES: compiled.index_entries,
         }
     )

@@ -40,7 +40,7 @@ _LINE_BYTES = 64
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, pointee: ir.Type) -> Any:
     """Return a pointer into the bytes of the first argument, at the position in the second."""
-    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    data = context.make_helper(builder, signature.args[0], arguments[0]).data
     return builder.bitcast(builder.gep(data, [arguments[1]]), pointee.as_pointer())
 
 

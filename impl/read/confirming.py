@@ -1,7 +1,10 @@
-"""Confirming many units of a queue at once: the interface, and the plain function.
+"""Confirm units of a queue, or a record of a key, at once: interfaces, plain functions.
 
 A confirmed unit points to a record of its queue that may be served as `impl.read.queue_pull.Pull` would serve it. The
 walk of the pull decides about every other unit, so reasons, gaps and multi-dispatched records are handled in one place.
+
+A confirmed record has the frame, the place, the topic, the store time and the key that a query asks for. Its checksums
+are right unless it is trusted. The walk of the query decides about every other record.
 """
 
 from collections.abc import Callable
@@ -9,7 +12,7 @@ from typing import NamedTuple
 
 from tornpage.impl.io.read_marks import ReadMarks
 
-__all__ = ["ConfirmUnits", "Confirmed", "Wanted", "confirm_units"]
+__all__ = ["ConfirmKey", "ConfirmUnits", "Confirmed", "Wanted", "confirm_key", "confirm_units"]
 
 
 class Wanted(NamedTuple):
@@ -57,3 +60,25 @@ _NONE = Confirmed(0, 0, -1, False)
 def confirm_units(_wanted: Wanted) -> Confirmed:
     """Confirm nothing; a compiled twin may replace this function."""
     return _NONE
+
+
+ConfirmKey = Callable[[memoryview, int, int, int, bytes, bytes, int, int, bool], tuple[int, int]]
+
+
+def confirm_key(
+    _view: memoryview,
+    _position: int,
+    _offset: int,
+    _file_bytes: int,
+    _topic: bytes,
+    _key: bytes,
+    _begin_ms: int,
+    _end_ms: int,
+    _trusted: bool,
+) -> tuple[int, int]:
+    """Confirm nothing; a compiled twin may replace this function.
+
+    The record is at a position of a log file of `file_bytes` bytes, and at a physical offset. Returns size and queue
+    offset of a record that is confirmed, and zeros otherwise.
+    """
+    return 0, 0

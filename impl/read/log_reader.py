@@ -10,7 +10,6 @@ import struct
 from types import TracebackType
 from typing import Self
 
-from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.read_marks import ReadMarks
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.scan import RecordChecker
@@ -18,7 +17,7 @@ from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message.codec import BORN_HOST_V6, RecordCheck, decode_record, framed_record, properties_of_record
 from tornpage.impl.message.message import StoredMessage
 from tornpage.impl.message.multi_dispatch import QueueKey
-from tornpage.impl.read.confirming import ConfirmUnits, Wanted
+from tornpage.impl.read.confirming import ConfirmKey, ConfirmUnits, Wanted
 from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer, RecordWindow
 
 __all__ = ["LogReader", "LogSession"]
@@ -58,31 +57,32 @@ class LogSession:
     After `find` has returned a size, `view` and `position` say where the record is, until the next `find`.
     """
 
-    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_marks", "_setting",
-                 "_taken", "_verified", "never_grows", "position", "readable_end", "view")  # fmt: skip
+    __slots__ = ("_file_bytes", "_lease", "_leases", "_marks", "_reader", "_setting", "_taken", "_verified", "position",
+                 "readable_end", "view")  # fmt: skip
 
     view: memoryview
 
     def __init__(self, reader: LogReader, *, verifies: bool) -> None:
-        self._log = reader.log
-        self._verified: VerifiedRecords = reader.log.verified
+        log = reader.log
+        self._reader = reader
+        self._verified: VerifiedRecords = log.verified
         self._setting = "always" if verifies else self._verified.setting
         self._marks: ReadMarks | None = None
-        self._check = reader.check
-        self._buffers = reader.buffers
-        self._file_bytes = reader.log.file_bytes
-        self._file: MappedFile | None = None
+        self._file_bytes = log.file_bytes
         self._lease: BufferLease | None = None
         self._leases: list[BufferLease] = []
         self._taken: list[ReadBuffer | RecordWindow] = []
-        self.position = 0
-        self.never_grows = reader.never_grows
         self.readable_end = reader.readable_end
+
+    @property
+    def never_grows(self) -> bool:
+        """Whether the log is damaged and gets no more records."""
+        return self._reader.never_grows
 
     @property
     def min_offset(self) -> int:
         """Physical offset of the first retained byte."""
-        return self._log.min_offset
+        return self._reader.log.min_offset
 
     def next_file_offset(self, offset: int) -> int:
         """Return the offset of the file after that of an offset. Source: `CommitLog.rollNextFile`."""
@@ -102,7 +102,7 @@ class LogSession:
                 return 0
         self.position = position = offset - lease.base_offset
         if self._setting == "always":
-            size, defect = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+            size, defect = self._reader.check(lease.view, position, limit=self._file_bytes, offset=offset)
         else:
             size, defect = self._found(lease, position, offset)
         if defect is not None:
@@ -121,7 +121,7 @@ class LogSession:
             self._marks = marks = self._verified.marks_of(lease.mapped)
         if marks.trusts(position):
             return framed_record(lease.view, position, limit=self._file_bytes, offset=offset)
-        size, defect = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+        size, defect = self._reader.check(lease.view, position, limit=self._file_bytes, offset=offset)
         if size:
             self._verified.note_verified(marks, position)
         return size, defect
@@ -135,8 +135,8 @@ class LogSession:
             if lease.base_offset <= offset < lease.base_offset + self._file_bytes:
                 break
         else:
-            file = self._log.find(offset)
-            found = None if file is None else self._buffers.lease(file)
+            file = self._reader.log.find(offset)
+            found = None if file is None else self._reader.buffers.lease(file)
             if found is None:
                 return None
             lease = found
@@ -158,16 +158,44 @@ class LogSession:
 
     def properties(self) -> dict[str, str]:
         """Return the properties of the record found last, trailer included."""
-        return self._buffers.parse(properties_of_record(self.view, self.position))
+        return self._reader.buffers.parse(properties_of_record(self.view, self.position))
 
     def message(self) -> StoredMessage:
         """Decode the record found last."""
-        return decode_record(self.view, self.position, self._buffers.parse)
+        return decode_record(self.view, self.position, self._reader.buffers.parse)
 
     def take(self, size: int, queue_offset: int) -> RecordBuffer:
         """Return a buffer of the record found last, whose size must be `size`."""
         assert self._lease is not None
         buffer = self._lease.record(self.position, size, queue_offset)
+        self._taken.append(buffer)
+        return buffer
+
+    def take_keyed(
+        self, confirm: ConfirmKey, offset: int, topic: bytes, key: bytes, begin_ms: int, end_ms: int
+    ) -> RecordBuffer | None:
+        """Return a buffer of the record at an offset if it is confirmed to be of a key and a time.
+
+        Return None if the other methods have to decide.
+        """
+        lease = self._turn_to(offset) if offset < self.readable_end else None
+        if lease is None:
+            return None
+        position, setting = offset - lease.base_offset, self._setting
+        trusted, marks = setting == "never", None
+        if setting == "once":
+            self._marks = marks = self._marks or self._verified.marks_of(lease.mapped)
+            trusted = marks.trusts(position)
+        size, queue_offset = confirm(
+            lease.view, position, offset, self._file_bytes, topic, key, begin_ms, end_ms, trusted
+        )
+        if not size:
+            return None
+        if marks is not None and not trusted:
+            self._verified.note_verified(marks, position)
+        if offset + size > self.readable_end or not lease.mapped.may_hold_record(position):
+            return None
+        buffer = lease.record(position, size, queue_offset)
         self._taken.append(buffer)
         return buffer
 
@@ -222,7 +250,7 @@ class LogSession:
         lease = self._turn_to(offset) if self.min_offset <= offset < self.readable_end else None
         if lease is None:
             return None
-        size_bytes = min(lease.end_offset, self.readable_end) - offset
+        size_bytes = min(lease.mapped.end_offset, self.readable_end) - offset
         buffer = lease.buffer(offset - lease.base_offset, size_bytes)
         self._taken.append(buffer)
         return buffer

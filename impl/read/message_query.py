@@ -6,13 +6,14 @@ counts messages that match. Source: `DefaultMessageStore.queryMessage`, `lookMes
 `MessageDecoder.decodeMessageId`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from tornpage.impl.message.codec import TRANSACTION_MASK, topic_in_record
 from tornpage.impl.message.hosts import Host, host_text
 from tornpage.impl.message.key_hash import key_hash
+from tornpage.impl.read.confirming import ConfirmKey, confirm_key
 from tornpage.impl.read.log_reader import LogReader, LogSession
 from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer, RecordBuffers
 
@@ -53,13 +54,12 @@ class QueryMessageResult(RecordBuffers):
 class _Wanted:
     """The topic and the key of one query, as they are stored."""
 
-    __slots__ = ("_key", "_pair", "_topic")
+    __slots__ = ("_key", "stored", "topic")
 
     def __init__(self, topic: str, key: str) -> None:
-        self._topic = topic.encode(errors="surrogatepass")
         self._key = key
-        stored = key.encode(errors="surrogatepass")
-        self._pair = b"" if b"\x01" in stored or b"\x02" in stored else b"\x02UNIQ_KEY\x01" + stored + b"\x02"
+        self.topic = topic.encode("utf-8", "surrogatepass")
+        self.stored = key.encode("utf-8", "surrogatepass")
 
     def is_in(self, session: LogSession, size: int) -> bool:
         """Return whether the record found last, of `size` bytes, is indexed under the key.
@@ -68,11 +68,12 @@ class _Wanted:
         """
         view, position = session.view, session.position
         topic_at, topic_end, sys_flag = topic_in_record(view, position)
-        if view[topic_at:topic_end] != self._topic or sys_flag & TRANSACTION_MASK == _ROLLBACK:
+        if view[topic_at:topic_end] != self.topic or sys_flag & TRANSACTION_MASK == _ROLLBACK:
             return False
-        text = b"\x02" + bytes(view[topic_end + 2 : position + size]) + b"\x02"
-        if self._pair and self._pair in text and text.count(_UNIQUE) == 1:
-            return True  # the usual case, without parsing
+        if b"\x01" not in self.stored and b"\x02" not in self.stored:  # without parsing
+            text = b"\x02" + bytes(view[topic_end + 2 : position + size]) + b"\x02"
+            if b"\x02UNIQ_KEY\x01" + self.stored + b"\x02" in text and text.count(_UNIQUE) == 1:
+                return True
         properties = session.properties()
         return self._key == properties.get("UNIQ_KEY") or self._key in properties.get("KEYS", "").split(" ")
 
@@ -80,13 +81,24 @@ class _Wanted:
 class MessageQuery:
     """Looks up messages.
 
-    `index` is None in a store without one; an answer has at most `batch_max` messages.
+    `index` is None in a store without one; an answer has at most `batch_max` messages. `hash_of` and `confirm` are the
+    plain functions or their compiled twins.
     """
 
-    def __init__(self, index: KeyIndex | None, reader: LogReader, *, batch_max: int) -> None:
+    def __init__(
+        self,
+        index: KeyIndex | None,
+        reader: LogReader,
+        *,
+        batch_max: int,
+        hash_of: Callable[[str, str], int] = key_hash,
+        confirm: ConfirmKey = confirm_key,
+    ) -> None:
         self._index = index
         self._reader = reader
         self._batch_max = batch_max
+        self._hash_of = hash_of
+        self._confirm = confirm
 
     def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         """Return the newest messages of a topic with a key, stored in [begin_ms, end_ms].
@@ -110,14 +122,27 @@ class MessageQuery:
         with self._reader.session() as session:
             if limit > 0 and key:
                 wanted = _Wanted(topic, key)
-                for offset in index.candidates(key_hash(topic, key), begin_ms, end_ms):
-                    size = 0 if offset in found else session.find(offset)
-                    if size and begin_ms <= session.store_timestamp() <= end_ms and wanted.is_in(session, size):
-                        found[offset] = session.take(size, session.queue_offset())
+                for offset in index.candidates(self._hash_of(topic, key), begin_ms, end_ms):
+                    if offset in found:
+                        continue
+                    buffer = self._record(session, offset, wanted, begin_ms, end_ms)
+                    if buffer is not None:
+                        found[offset] = buffer
                         if len(found) == limit:
                             break
-            messages = tuple(found[offset] for offset in sorted(found))
-            return QueryMessageResult(messages, *index.last_update)
+            return QueryMessageResult(tuple(map(found.__getitem__, sorted(found))), *index.last_update)
+
+    def _record(
+        self, session: LogSession, offset: int, wanted: _Wanted, begin_ms: int, end_ms: int
+    ) -> RecordBuffer | None:
+        """Return a buffer of the record at an offset if it is wanted."""
+        buffer = session.take_keyed(self._confirm, offset, wanted.topic, wanted.stored, begin_ms, end_ms)
+        if buffer is not None:
+            return buffer
+        size = session.find(offset)
+        if size and begin_ms <= session.store_timestamp() <= end_ms and wanted.is_in(session, size):
+            return session.take(size, session.queue_offset())
+        return None
 
     def at(self, offset: int, size: int | None = None) -> RecordBuffer | None:
         """Return the record that begins at a physical offset, if it has that size; None otherwise."""

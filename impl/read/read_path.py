@@ -12,11 +12,12 @@ from tornpage.impl.errors import NotReadable, StoreClosed
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.key_hash import key_hash
 from tornpage.impl.message.message import GetResult, GetStatus
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.message.properties_text import parser_of
 from tornpage.impl.parts import Parts
-from tornpage.impl.read.confirming import confirm_units
+from tornpage.impl.read.confirming import confirm_key, confirm_units
 from tornpage.impl.read.held_pulls import PullRequest, QueueName
 from tornpage.impl.read.log_reader import LogReader
 from tornpage.impl.read.message_filter import MessageFilter
@@ -78,14 +79,21 @@ class ReadPath:
             corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
             confirm=parts.of(confirm_units),
         )
-        self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)
+        self.query = parts.of(MessageQuery)(
+            index,
+            self.reader,
+            batch_max=config.max_msgs_num_batch,
+            hash_of=parts.of(key_hash),
+            confirm=parts.of(confirm_key),
+        )
 
     def __enter__(self) -> None:
-        self._require_open()
+        if self._lifecycle.shut or self.buffers.is_shut:
+            self._require_open()
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
-        if kind is None or issubclass(kind, ValueError):  # files may have been closed meanwhile
-            self._require_open()
+        if (self._lifecycle.shut or self.buffers.is_shut) and (kind is None or issubclass(kind, ValueError)):
+            self._require_open()  # files may have been closed meanwhile
 
     def _require_open(self) -> None:
         if self._lifecycle.shut:

@@ -55,7 +55,7 @@ class _OtherTimes(IndexFile):
     Subclasses define `_lies(number, difference, begin_ms, end_ms)`.
     """
 
-    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         least, greatest = self.times
         if begin_ms <= greatest and least <= end_ms:
             for number, found, offset, difference in _entries_of_slot(self, code):
@@ -87,7 +87,7 @@ class _WholeSeconds(_OtherTimes):
 class _ChainEndsEarly(IndexFile):
     """Give up a chain at the first entry older than the time window (4.9.3)."""
 
-    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         least, greatest = self.times
         if greatest < begin_ms or end_ms < least:
             return

@@ -8,7 +8,9 @@ from typing import Any
 from tornpage.impl.config.retention_policy import Room
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.index.index_entries import ENTRY, SLOT, SLOT_BYTES
 from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import HEADER_BYTES
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.log_files import LogFileMaker
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
@@ -204,7 +206,17 @@ class _NotHeld(IndexFile):
     """Read an index file without holding it, so that it can be unmapped meanwhile (RMQ-B50)."""
 
     def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        return self._chain(code, begin_ms, end_ms)
+        layout, view = self.layout, self.mapped.view
+        least, greatest = self.times
+        if greatest < begin_ms or end_ms < least:
+            return
+        (number,) = SLOT.unpack_from(view, HEADER_BYTES + code % layout.slots * SLOT_BYTES)
+        limit = self.header.next_number if self.is_proven else layout.entries_max
+        while 0 < number < limit:
+            found, offset, _, previous = ENTRY.unpack_from(view, layout.position_of(number))
+            if found == code:
+                yield offset
+            number, limit = previous, number
 
 
 class _TakenBackAtOnce(CleanCommitLog):

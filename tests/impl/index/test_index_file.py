@@ -294,11 +294,16 @@ def test_flush_goes_by_pages_or_takes_everything(make: Make, files: FaultyFiles)
     assert index_file.waiting == 0
 
 
-def test_reader_keeps_a_closed_file_until_it_is_done(make: Make) -> None:
-    index_file = make()
-    index_file.put(puts_of((7, 10, TIME), (7, 20, TIME)), 0)
-    found = index_file.offsets_of(7, *EVER)
-    assert next(found) == 20
+def test_long_chain_is_walked_while_its_offsets_are_taken(make: Make) -> None:
+    count = 200
+    index_file = make(entries_max=count + 2)
+    index_file.put(IndexPuts([7] * count, list(range(count)), [TIME] * count), 0)
+    assert offsets(index_file, 7) == list(reversed(range(count)))
+    found = iter(index_file.offsets_of(7, *EVER))
+    index_file.put(puts_of((7, count, TIME)), 0)
+    assert next(found) == count - 1
     index_file.close()
-    assert list(found) == [10]
+    first = list(found)
+    assert first == list(reversed(range(count - 1 - len(first), count - 1)))
+    assert 0 < len(first) < count - 1, "the rest of a closed file was read"
     assert offsets(index_file, 7) == []
