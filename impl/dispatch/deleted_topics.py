@@ -147,6 +147,8 @@ class DeletedTopics:
 
         The index keeps their keys.
         """
+        if self.offsets.keys().isdisjoint([run.key[0] for run in given.runs]):
+            return given  # the usual case, without a copy
         return given._replace(runs=tuple(self._left_of(given.runs)))
 
     def _left_of(self, runs: Sequence[QueueRun]) -> Iterable[QueueRun]:
