@@ -7,14 +7,16 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-__all__ = ["BYTES", "INT", "READ", "WRITE", "Bytes", "kernel", "kernel_part"]
+__all__ = ["BYTES", "INT", "READ", "WRITE", "Bytes", "Text", "kernel", "kernel_part"]
 
 Bytes = NDArray[np.uint8]
+Text = Any
+"""An argument of type `bytes`. A kernel indexes it as it indexes an array."""
 
 READ = types.Array(types.uint8, 1, "C", readonly=True)
 WRITE = types.Array(types.uint8, 1, "C")
 BYTES = types.Bytes(types.uint8, 1, "C", readonly=True)
-"""Arguments of type `bytes`; an argument costs half of an array."""
+"""The type of `bytes`. Such an argument needs no array around it."""
 INT = types.int64
 
 _OPTIONS: Any = {"nogil": True, "_nrt": False}

@@ -1,10 +1,8 @@
 """Compiled twins of `key_hash` and of `impl.read.confirming.confirm_key`."""
 
-from typing import Any
-
 import numpy as np
 
-from tornpage.impl.kernels.compiling import BYTES, INT, READ, Bytes, kernel, kernel_part
+from tornpage.impl.kernels.compiling import BYTES, INT, READ, Bytes, Text, kernel, kernel_part
 from tornpage.impl.kernels.primitives import find_byte, get32, get64
 from tornpage.impl.kernels.records import read_record
 from tornpage.impl.kernels.text import java_hash
@@ -13,9 +11,6 @@ from tornpage.impl.message.codec import BLANK_BYTES, BORN_HOST_V6, TRANSACTION_M
 from tornpage.impl.message.key_hash import key_hash as plain_key_hash
 
 __all__ = ["confirm_key", "key_hash"]
-
-Text = Any
-"""A kernel sees `bytes` as it sees an array."""
 
 _ROLLBACK = 0x0C
 _UNIQUE, _KEYS = 0x554E49515F4B4559, 0x4B455953
