@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
-_JAVA = "java"
+_JAVA, _SPARK = "java", "spark"
 ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit", "campaign")
 
 
@@ -26,8 +26,8 @@ ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit
 @click.argument(
     "rooms",
     nargs=-1,
-    type=click.Choice((*ROOMS, _JAVA)),
-    metavar="[put|read|replication|recover|lab|target|sim|audit|campaign]... | java",
+    type=click.Choice((*ROOMS, _JAVA, _SPARK)),
+    metavar="[put|read|replication|recover|lab|target|sim|audit|campaign]... | java | spark",
 )
 @click.option("--directory", type=click.Path(), default=None, help="Directory for the stores (default: temporary).")
 @click.option(
@@ -44,9 +44,25 @@ ROOMS = ("put", "read", "replication", "recover", "lab", "target", "sim", "audit
     default=None,
     help="Approximate length of campaign shards.  [default: 10]",
 )
-@click.option("--only", metavar="ROW", multiple=True, help="With java: only this row; may be repeated.")
+@click.option("--only", metavar="ROW", multiple=True, help="With java, spark: only this row; may be repeated.")
 @click.option(
-    "--page", type=click.Path(dir_okay=False), default=None, help="With java: write the table into a page in Markdown."
+    "--page",
+    type=click.Path(dir_okay=False),
+    default=None,
+    help="With java, spark: write the table into a page in Markdown.",
+)
+@click.option(
+    "--store", type=click.Path(file_okay=False), default=None, help="With spark: read this store instead of a new one."
+)
+@click.option(
+    "--megabytes",
+    metavar="MB",
+    type=click.IntRange(min=1),
+    default=None,
+    help="With spark: size of the log of the new store (3000).",
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=None, help="With spark: rounds of a query; the median counts (1)."
 )
 @options.json_option
 def command(
@@ -57,12 +73,16 @@ def command(
     shard_seconds: float | None,
     only: tuple[str, ...],
     page: str | None,
+    store: str | None,
+    megabytes: int | None,
+    rounds: int | None,
     as_json: bool,
 ) -> None:
     """Measure store, recovery, crash lab, simulator, audit and Spark. Removes its files.
 
-    `java` measures our store beside a live RocketMQ 4.9.3, by turns (docs/java/bench.md). It is not part of a run
-    without rooms.
+    `java` measures our store beside a live RocketMQ 4.9.3, by turns (docs/java/bench.md). `spark` measures scans and
+    audits of a store of 3 GB, with processor time and memory of all processes (docs/disks/spark.md). Neither is part of a
+    run without rooms.
 
     \b
     tornpage bench
@@ -70,11 +90,27 @@ def command(
     tornpage bench audit --quick
     tornpage bench campaign --shard-seconds 5
     tornpage bench java --only put_1024 --only sync_64
+    tornpage bench spark --directory /var/tmp
+    tornpage bench spark --store STORE --only by_topic_2 --rounds 5
     """
+    if _SPARK in rooms:
+        _on_spark(
+            rooms,
+            only,
+            directory=directory,
+            store=store,
+            megabytes=megabytes,
+            rounds=rounds,
+            page=page,
+            as_json=as_json,
+        )
+    for name, given in (("store", store), ("megabytes", megabytes), ("rounds", rounds)):
+        if given is not None:
+            refuse(f"--{name} belongs to `tornpage bench spark`; leave it out")
     if _JAVA in rooms:
         _beside_java(rooms, only, directory=directory, seconds=seconds, page=page, as_json=as_json)
     if only or page is not None:
-        refuse(f"{'--only' if only else '--page'} belongs to `tornpage bench java`; leave it out")
+        refuse(f"{'--only' if only else '--page'} belongs to `tornpage bench java` and `bench spark`; leave it out")
     from tornpage.bench.sizes import FULL, QUICK
 
     sizes = QUICK if quick else FULL
@@ -104,6 +140,34 @@ def _beside_java(
     if page is not None and not outcome.interrupted:
         again = " ".join(["tornpage bench java", *(f"--only {name}" for name in only), f"--seconds {seconds:g}"])
         write_part(page, "bench", f"`{again}`: {table}")
+    emit(outcome, as_json=as_json, text=text)
+
+
+def _on_spark(
+    rooms: Sequence[str],
+    only: Sequence[str],
+    *,
+    directory: str | None,
+    store: str | None,
+    megabytes: int | None,
+    rounds: int | None,
+    page: str | None,
+    as_json: bool,
+) -> NoReturn:
+    """Measure scans and audits of a large store, and end."""
+    from tornpage.outcomes.benches.spark import on_spark
+    from tornpage.outcomes.live_pages import write_part
+
+    if set(rooms) != {_SPARK}:
+        refuse("spark is measured alone; run the other rooms by a command of their own")
+    if store is not None and megabytes is not None:
+        refuse("--megabytes is the size of a new store; leave it out with --store")
+    place = os.path.abspath(directory or temporary_directory("name another --directory"))
+    outcome, text, table = on_spark(
+        only, place, store=store, log_bytes=(megabytes or 3000) * 1_000_000, rounds=rounds or 1
+    )
+    if page is not None and not outcome.interrupted:
+        write_part(page, "bench spark", table)
     emit(outcome, as_json=as_json, text=text)
 
 

@@ -1,0 +1,1 @@
+"""Show measurements as documents, texts and Markdown."""
