@@ -1,6 +1,7 @@
 """Query the store with Spark.
 
-Each query returns a number of messages, which is compared with that of the walk. Most queries read through `spark.read.format`, the others through `read_table`.
+Each query returns a number of messages, which is compared with that of the walk. Most queries read through
+`spark.read.format`, the others through `read_table`.
 """
 
 from __future__ import annotations

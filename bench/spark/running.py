@@ -1,7 +1,8 @@
 """Measure the rows one after the other, and check each result.
 
-Audits are commands in processes of their own, start of Spark included. The queries of one number of cores share a
-session, which has counted the log once before. Each query runs for some rounds; the round with the median wall time counts.
+Audits are commands in processes of their own, start of Spark included. Queries with the same number of cores
+share a session, which has counted the log once before. Each query runs for some rounds. The round with the median wall
+time counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Measure processor time and memory of this process and all its descendants.
 
 A process that loses its parent is adopted by this process (`PR_SET_CHILD_SUBREAPER`), which waits for it. So no
-processor time is lost when a JVM ends after the command that started it. Processor time has a resolution of 10 ms. The time that
-taking samples needs is subtracted.
+processor time is lost when a JVM ends after the command that started it. Processor time has a resolution of 10 ms. The
+time that taking samples needs is subtracted.
 
 Source: prctl(2), proc(5).
 """

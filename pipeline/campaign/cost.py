@@ -1,8 +1,9 @@
 """Estimate what a campaign will cost, from a short trial.
 
-The trial runs one small shard in this process and measures processor time, rows and their size as Parquet. Costs of a
-shard (canary and planted violations) are measured apart from costs of a state. Spark's own processor time is not part
-of the estimate. Everything is a function of the measured trial, so an estimate is as good as its number of states.
+The trial runs one small shard in this process and measures processor time, rows and their size as Parquet. Each shard
+pays once for its canary, its planted violations and the make-up sessions of its first run. So the first run of the
+trial gives the cost of a shard, and the other runs give the cost of a state. Runs differ much, and their spread gives
+the error of the estimate. Spark's own processor time is not part of it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from time import perf_counter, process_time
 
 from tornpage.pipeline.campaign.files import parquet_of
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.crashes.rows import rows_of
-from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from tornpage.properties.explore.crashes.rows import Row, rows_of
+from tornpage.properties.explore.crashes.shards import REPEATED_SHARE, SeedRun, Shard, ShardRun, run_shard
 
 __all__ = [
     "RUN_BYTES",
@@ -27,11 +30,16 @@ __all__ = [
     "Trial",
     "cores_of",
     "cost_of",
+    "file_and_row_bytes",
     "measured_trial",
+    "state_cost",
 ]
 
-TRIAL_STATES = 1_000
-"""Counted states of a trial."""
+TRIAL_STATES = 2_000
+"""Counted states of a trial, those of its first run included."""
+
+_ERRORS = 2.0
+"""Standard errors from the estimate to the ends of its range."""
 
 SUMMARY_BYTES = 250_000_000
 RUN_BYTES = 70
@@ -42,7 +50,9 @@ SHARD_BYTES = 400
 class Trial:
     """What a trial has measured.
 
-    `shard_s` and `explored_s` are processor time. A file of Parquet has `file_bytes`, and `row_bytes` for each row.
+    `states` and `runs` leave out the first run. `shard_s` is the processor time that a shard needs once, `explored_s`
+    that of the states, and `spread` the standard error of `explored_s` as a share of it. A file of Parquet has
+    `file_bytes`, and `row_bytes` for each run.
     """
 
     states: int
@@ -52,20 +62,24 @@ class Trial:
     wall_s: float
     file_bytes: float
     row_bytes: float
+    spread: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a campaign will cost.
 
-    `seconds` is the time on `cores` cores that do nothing else, `disk_bytes` the size of all rows, `driver_bytes` the
-    bound of the memory of the driver (docs/cluster.md).
+    `processor_s` lies between `processor_s_min` and `processor_s_max` in 95 of 100 trials. `seconds` is the time on
+    `cores` cores that do nothing else, `disk_bytes` the size of all rows, `driver_bytes` the bound of the memory of the
+    driver (docs/cluster.md).
     """
 
     shards: int
     states: int
     runs: int
     processor_s: float
+    processor_s_min: float
+    processor_s_max: float
     cores: int
     seconds: float
     disk_bytes: float
@@ -80,17 +94,62 @@ class Cost:
 def measured_trial(shard: Shard, *, states: int = TRIAL_STATES) -> Trial:
     """Run a small shard like this one and measure it, warm. Errors of runs are not raised."""
     run = ShardRun(replace(shard, number=shard.number + 1, states=states))  # the first one repeats its first run
+    ends: list[float] = []
+
+    def ended() -> bool:
+        ends.append(process_time())
+        return False
+
     with choose_tracker("auto") as tracker:
         run_shard(ShardRun(replace(shard, number=shard.number + 2, states=1)), tracker=tracker)
-        wall, processor = perf_counter(), process_time()
-        run_shard(run, tracker=tracker)
-        wall, processor = perf_counter() - wall, process_time() - processor
-    share = processor / max(wall, 1e-9)
-    shard_s = share * (run.seconds.get("canary", 0.0) + run.seconds.get("violations", 0.0))
-    rows = rows_of(run)
-    one, all_of_them = len(parquet_of(rows[:1])), len(parquet_of(rows))
-    row_bytes = (all_of_them - one) / max(1, len(rows) - 1)
-    return Trial(run.states, len(run.histories), shard_s, processor - shard_s, wall, one - row_bytes, row_bytes)
+        wall = perf_counter()
+        ends.append(process_time())
+        run_shard(run, tracker=tracker, is_paused=ended)
+        ended()
+        wall = perf_counter() - wall
+    spans = [end - start for start, end in pairwise(ends)]
+    state_s, spread = state_cost(run.histories, spans)
+    first, later = run.histories[:1], run.histories[1:] or run.histories
+    states = sum(history.tally.states for history in later)
+    shard_s = max(0.0, spans[0] - state_s * sum(history.tally.states for history in first))
+    file_bytes, row_bytes = file_and_row_bytes(rows_of(run))
+    return Trial(states, len(later), shard_s, state_s * states, wall, file_bytes, row_bytes, spread)
+
+
+def state_cost(runs: Sequence[SeedRun], spans: Sequence[float]) -> tuple[float, float]:
+    """Return the processor time of a state, and its standard error as a share of it.
+
+    `spans` has the processor time of each run. The first run is left out, since it has the make-up sessions of the
+    shard. A repeated run counts once, and the share of repeated runs is added. From less than two other runs no error
+    follows, and it is 1.
+    """
+    times = [span / (2 if run.repeated else 1) for run, span in zip(runs, spans, strict=False)]
+    counted = [run.tally.states for run in runs]
+    if len(times) > 1:
+        times, counted = times[1:], counted[1:]
+    total = max(1, sum(counted))
+    cost, number = sum(times) / total, len(times)
+    if number < 2 or not cost:
+        return cost * (1 + 1 / REPEATED_SHARE), 1.0
+    squares = sum((time - cost * states) ** 2 for time, states in zip(times, counted, strict=True))
+    error = math.sqrt(number / (number - 1) * squares) / total
+    return cost * (1 + 1 / REPEATED_SHARE), error / cost
+
+
+def file_and_row_bytes(rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the bytes of a Parquet file of a shard, and those that a run adds to it.
+
+    `rows` are those of a shard. The size of a file also depends on its row of the shard: that row has empty texts, so
+    that the statistics of the file have shorter minima. So files of runs are compared with each other. The
+    first run of a shard has the largest row and is left out, unless there are few runs. Then the estimate is too large.
+    """
+    *runs, _ = rows
+    whole = float(len(parquet_of(rows)))
+    if len(runs) < 3:
+        row_bytes = (len(parquet_of(runs)) - len(parquet_of([]))) / max(1, len(runs))
+    else:
+        row_bytes = (len(parquet_of(runs[1:])) - len(parquet_of(runs[1:2]))) / (len(runs) - 2)
+    return max(0.0, whole - len(runs) * row_bytes), max(0.0, row_bytes)
 
 
 def cost_of(trial: Trial, *, shards: int, states_per_shard: int, cores: int) -> Cost:
@@ -101,7 +160,9 @@ def cost_of(trial: Trial, *, shards: int, states_per_shard: int, cores: int) -> 
     """
     states = max(1, trial.states)
     runs = shards * math.ceil(states_per_shard * trial.runs / states)
-    processor_s = shards * (trial.shard_s + states_per_shard * trial.explored_s / states)
+    explored_s = shards * states_per_shard * trial.explored_s / states
+    processor_s = shards * trial.shard_s + explored_s
+    error_s = min(_ERRORS * trial.spread, 1.0) * explored_s
     busy = min(cores, shards)
     seconds = processor_s / shards * math.ceil(shards / busy)
     return Cost(
@@ -109,9 +170,11 @@ def cost_of(trial: Trial, *, shards: int, states_per_shard: int, cores: int) -> 
         states=shards * states_per_shard,
         runs=runs,
         processor_s=processor_s,
+        processor_s_min=processor_s - error_s,
+        processor_s_max=processor_s + error_s,
         cores=cores,
         seconds=seconds,
-        disk_bytes=shards * trial.file_bytes + (runs + shards) * trial.row_bytes,
+        disk_bytes=shards * trial.file_bytes + runs * trial.row_bytes,
         driver_bytes=SUMMARY_BYTES + RUN_BYTES * runs + SHARD_BYTES * shards,
     )
 

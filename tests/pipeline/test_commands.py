@@ -165,7 +165,16 @@ def test_plan_prints_the_cost_and_runs_only_a_trial(monkeypatch: pytest.MonkeyPa
 
     def measured(shard: Shard) -> Trial:
         trials.append(shard)
-        return Trial(states=1000, runs=5, shard_s=0.5, explored_s=4.0, wall_s=9.0, file_bytes=20_000.0, row_bytes=500.0)
+        return Trial(
+            states=1000,
+            runs=5,
+            shard_s=0.5,
+            explored_s=4.0,
+            wall_s=9.0,
+            file_bytes=20_000.0,
+            row_bytes=500.0,
+            spread=0.1,
+        )
 
     monkeypatch.setattr("tornpage.pipeline.campaign.cost.measured_trial", measured)
     asked = ("--plan", "--shards", "10000", "--states-per-shard", "100000")
@@ -176,7 +185,8 @@ def test_plan_prints_the_cost_and_runs_only_a_trial(monkeypatch: pytest.MonkeyPa
     assert (figures["states"], figures["histories"], figures["rows"]) == (10**9, 5_000_000, 5_010_000)
     assert figures["processor_s"] == pytest.approx(10_000 * (0.5 + 100 * 4.0))
     assert figures["seconds"] == pytest.approx(figures["processor_s"] / 100)
-    assert figures["disk_bytes"] == 10_000 * 20_000 + 5_010_000 * 500
+    assert figures["processor_s_max"] - figures["processor_s"] == pytest.approx(2 * 0.1 * 10_000 * 100 * 4.0)
+    assert figures["disk_bytes"] == 10_000 * 20_000 + 5_000_000 * 500
     assert len(trials) == 1
     _, said, _ = run(campaign.command, *asked, "--master", "local-cluster[5,2,1024]")
     assert "1,000,000,000 counted crash states in 10,000 shards on 10 cores" in said

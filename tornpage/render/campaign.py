@@ -408,6 +408,8 @@ def cost_outcome(trial: Trial, cost: Cost, *, seed: int, keep_every_s: float) ->
         "state_ms": 1e3 * trial.explored_s / max(1, trial.states),
         "shard_s": trial.shard_s,
         "processor_s": cost.processor_s,
+        "processor_s_min": cost.processor_s_min,
+        "processor_s_max": cost.processor_s_max,
         "seconds": cost.seconds,
         "rows": cost.rows,
         "histories": cost.runs,
@@ -418,7 +420,8 @@ def cost_outcome(trial: Trial, cost: Cost, *, seed: int, keep_every_s: float) ->
     text = "\n".join(
         [
             f"{cost.states:,} counted crash states in {cost.shards:,} shards on {cost.cores:,} cores",
-            f"processor time  {_hours(cost.processor_s)}",
+            f"processor time  {_hours(cost.processor_s)} ({_hours(cost.processor_s_min)} to "
+            f"{_hours(cost.processor_s_max)} by the spread of the runs of the trial)",
             f"time            {_hours(cost.seconds)}, if the cores do nothing else",
             f"rows            {cost.rows:,} ({cost.runs:,} runs and {cost.shards:,} shards)",
             f"disk            {cost.disk_bytes / 1e6:,.0f} MB of Parquet in {cost.shards:,} files",
@@ -427,7 +430,7 @@ def cost_outcome(trial: Trial, cost: Cost, *, seed: int, keep_every_s: float) ->
             "",
             f"from a trial of {trial.states:,} states in {trial.runs:,} runs, {trial.wall_s:.1f} s: "
             f"{measured['state_ms']:.1f} ms of processor time for a state, {trial.shard_s:.1f} s for a shard, "
-            f"{trial.row_bytes:,.0f} bytes for a row; nothing else was run",
+            f"{trial.row_bytes:,.0f} bytes for a run; nothing else was run",
         ]
     )
     return Outcome("campaign", None, figures | measured, list(measured), seed=seed), text

@@ -32,6 +32,7 @@ from tornpage.properties.program.case import Disk, Settings
 __all__ = [
     "BROKEN_MAX",
     "FAILURES_MAX",
+    "REPEATED_SHARE",
     "SHARD_STATES",
     "SeedRun",
     "Shard",
@@ -115,7 +116,8 @@ FAILURES_MAX = 3
 BROKEN_MAX = 10
 """Runs with any failure or fault after which a shard, and a campaign, ends."""
 
-_REPEATED_SHARE = 20
+REPEATED_SHARE = 20
+"""One run in so many is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +391,7 @@ def _explore(
 
 def _is_repeated(shard: Shard, history: SeedRun) -> bool:
     """Return whether to repeat a run: one in twenty, and the first one of a campaign."""
-    drawn = zlib.crc32(history.seed.encode()) % _REPEATED_SHARE == 0
+    drawn = zlib.crc32(history.seed.encode()) % REPEATED_SHARE == 0
     return not history.fault and (drawn or history.seed == f"{shard.seed}:0")
 
 

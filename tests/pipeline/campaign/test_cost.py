@@ -1,0 +1,68 @@
+"""Test the estimate of what a campaign costs."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from tornpage.pipeline.campaign.cost import cost_of, file_and_row_bytes, measured_trial, state_cost
+from tornpage.pipeline.campaign.files import parquet_of
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.explore.crashes.rows import Row, rows_of
+from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun
+from tornpage.properties.program.case import Settings
+
+SHARD = Shard(0, seed=1, states=1000, settings=Settings())
+
+
+def rows_of_runs(number: int) -> list[Row]:
+    """Return the rows of a shard whose runs have long mixes, as real runs do."""
+    run = ShardRun(SHARD, canary="lying-flush")
+    for place in range(number):
+        tally = Tally()
+        tally.hit.update({f"fault_{name}": name + place for name in range(60)})
+        run.histories.append(SeedRun(f"1:{place}", mix=f"{place} " + "factor=level " * 250, tally=tally))
+    return rows_of(run)
+
+
+def test_a_run_adds_bytes_though_the_row_of_the_shard_makes_a_file_smaller() -> None:
+    """Regression: `--plan` printed -29 bytes for a row, and too small files with it."""
+    pytest.importorskip("pyarrow")
+    rows = rows_of_runs(8)
+    assert len(parquet_of(rows)) < len(parquet_of(rows[:1]))  # what the estimate took for the cost of eight rows
+    file_bytes, row_bytes = file_and_row_bytes(rows)
+    assert row_bytes > 0
+    assert file_bytes + 8 * row_bytes == pytest.approx(len(parquet_of(rows)))
+    many = rows_of_runs(60)
+    assert file_bytes + 60 * row_bytes == pytest.approx(len(parquet_of(many)), rel=0.2)
+    assert file_and_row_bytes(rows_of_runs(1))[1] > 0
+
+
+def runs_of(states: Sequence[int], *, repeated: Sequence[int] = ()) -> list[SeedRun]:
+    runs = [SeedRun(f"1:{place}", repeated=place in repeated) for place in range(len(states))]
+    for run, number in zip(runs, states, strict=True):
+        run.tally.states = number
+    return runs
+
+
+def test_a_state_costs_what_later_runs_cost_and_the_first_run_is_that_of_the_shard() -> None:
+    runs = runs_of([40, 100, 200, 0], repeated=[2])
+    cost, spread = state_cost(runs, [4.0, 0.5, 2.0, 0.3])  # the repeated run took 1 s
+    assert cost == pytest.approx(1.8 / 300 * 1.05)
+    ratio = 1.8 / 300
+    squares = (0.5 - 100 * ratio) ** 2 + (1.0 - 200 * ratio) ** 2 + 0.3**2
+    assert spread == pytest.approx(math.sqrt(3 / 2 * squares) / 300 / ratio)
+    assert state_cost(runs_of([40]), [4.0]) == (pytest.approx(0.105), 1.0)
+    assert state_cost([], []) == (0.0, 1.0)
+
+
+@pytest.mark.slow
+def test_a_trial_measures_a_shard() -> None:
+    pytest.importorskip("pyarrow")
+    trial = measured_trial(SHARD, states=150)
+    cost = cost_of(trial, shards=3, states_per_shard=1000, cores=2)
+    assert trial.runs
+    assert trial.row_bytes > 0
+    assert trial.explored_s > 0
+    assert 0 <= cost.processor_s_min <= cost.processor_s <= cost.processor_s_max
+    assert cost.seconds == pytest.approx(cost.processor_s / 3 * 2)
