@@ -52,7 +52,8 @@ def test_a_state_costs_what_later_runs_cost_and_the_first_run_is_that_of_the_sha
     ratio = 1.8 / 300
     squares = (0.5 - 100 * ratio) ** 2 + (1.0 - 200 * ratio) ** 2 + 0.3**2
     assert spread == pytest.approx(math.sqrt(3 / 2 * squares) / 300 / ratio)
-    assert state_cost(runs_of([40]), [4.0]) == (pytest.approx(0.105), 1.0)
+    alone, unknown = state_cost(runs_of([40]), [4.0])
+    assert (alone, unknown) == pytest.approx((0.105, 1.0))
     assert state_cost([], []) == (0.0, 1.0)
 
 
