@@ -1,8 +1,9 @@
 """Measure processor time and memory of this process and all its descendants.
 
 A process that loses its parent is adopted by this process (`PR_SET_CHILD_SUBREAPER`), which waits for it. So no
-processor time is lost when a JVM ends after the command that started it. Processor time has a resolution of 10 ms. The
-time that taking samples needs is subtracted.
+processor time is lost when a JVM ends after the command that started it. A parent that ignores SIGCHLD does not get the
+times of its children. The daemon of Spark's workers is such a parent. The times of its children are those of their last
+sample. Processor time has a resolution of 10 ms. The time that taking samples needs is subtracted.
 
 Source: prctl(2), proc(5).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -100,8 +102,9 @@ class Tree:
         self._peak_bytes = 0
         self._most: dict[str, float] = {}
         self._first: dict[str, float] = {}
-        self._adopted: set[int] = set()
         self._parents: dict[int, int] = {}
+        self._before: dict[int, tuple[Process, str]] = {}
+        self._lost = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
 
     @contextlib.contextmanager
     def sampled(self) -> Iterator[Tree]:
@@ -161,15 +164,32 @@ class Tree:
             del self._parents[pid]
 
     def _roles(self, tree: dict[int, Process]) -> dict[str, float]:
-        roles = {"all": 0.0, "jvm": 0.0, "workers": 0.0}
-        for each in tree.values():
-            roles["all"] += each.own_s + each.reaped_s
-            if each.name == _JAVA:
-                roles["jvm"] += each.own_s
-                roles["workers"] += each.reaped_s
-            elif any(above.name == _JAVA for above in _ancestors(each, tree)):
-                roles["workers"] += each.own_s + each.reaped_s
-        return roles
+        for pid in self._before.keys() - tree.keys():
+            ended, role = self._before[pid]
+            if ended.parent in tree and _ignores_children(ended.parent):
+                self._lost[role] += ended.own_s + ended.reaped_s
+        self._before = {pid: (each, _role(each, tree)) for pid, each in tree.items()}
+        roles = dict(self._lost)
+        for each, role in self._before.values():
+            roles[role] += each.own_s
+            roles["workers" if role == "jvm" else role] += each.reaped_s
+        return {**roles, "all": sum(roles.values())}
+
+
+def _role(process: Process, tree: dict[int, Process]) -> str:
+    if process.name == _JAVA:
+        return "jvm"
+    return "workers" if any(above.name == _JAVA for above in _ancestors(process, tree)) else "driver"
+
+
+def _ignores_children(pid: int) -> bool:
+    """Return whether a process ignores SIGCHLD."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return False
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return bool(ignored >> (signal.SIGCHLD - 1) & 1)
 
 
 def _ancestors(process: Process, tree: dict[int, Process]) -> Iterator[Process]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tornpage.bench.spark.running import Row, measure_spark
 from tornpage.bench.spark.shapes import OLD_BYTES, SHAPES
 from tornpage.bench.spark.stores import damage, make_store, store_at
-from tornpage.bench.spark.tree import Spent, processes, watched_tree
+from tornpage.bench.spark.tree import Spent, watched_tree
 from tornpage.cli.main import cli
 from tornpage.outcomes.benches.spark import on_spark
 from tornpage.pipeline.audit.audit import audit_store
@@ -48,10 +48,17 @@ def test_processor_time_of_an_orphan_counts() -> None:
 
     with watched_tree(every_s=0.05) as tree:
         spent = tree.spent(work)
-        looks = (tree.spent(lambda: None) and len(processes(os.getpid())) for _ in range(1000))
-        assert 1 in looks  # it was waited for
     os.close(read)
     assert spent.cpu_s > 0.28
+
+
+def test_processor_time_of_children_of_a_parent_that_ignores_them_counts() -> None:
+    """Regression: the time of each worker of Spark was lost when the worker ended."""
+    ignore = "import signal, subprocess; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    nested = f"{ignore}; subprocess.call({burning(0.5)!r})\n{BURN.format(seconds=0.5)}"
+    with watched_tree(every_s=0.02) as tree:
+        spent = tree.spent(lambda: subprocess.run([sys.executable, "-S", "-c", nested], check=True))
+    assert spent.cpu_s > 0.75
 
 
 def test_a_process_of_java_and_its_children_are_told_apart(tmp_path: Path) -> None:

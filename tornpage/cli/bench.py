@@ -81,7 +81,7 @@ def command(
     """Measure store, recovery, crash lab, simulator, audit and Spark. Removes its files.
 
     `java` measures our store beside a live RocketMQ 4.9.3, by turns (docs/java/bench.md). `spark` measures scans and
-    audits of a store of 3 GB, with processor time and memory of all processes (docs/disks/spark.md). Neither is part
+    audits of a store of 3 GB, with processor time and memory of all processes (docs/spark/measured.md). Neither is part
     of a run without rooms.
 
     \b
