@@ -144,7 +144,7 @@ ORDERS = {
         ("compared", "figures", "sizes"),
         ("calibration", "campaign", "crashes", "lab", "put", "replication", "sim", "targets"),
         ("audit", "experiments", "group_commit", "recover", "validation"),
-        ("consumers", "java", "link", "raft", "read"),
+        ("consumers", "java", "link", "raft", "read", "spark"),
         ("suite",),
     ),
 }
