@@ -175,7 +175,11 @@ class RaftEntries:
                 settle(late.answers.pop(), Answered(RaftStatus.NO_MAJORITY))
 
     def lose_role(self) -> None:
-        """Answer the requests that a leader has begun: it leads no more."""
+        """Answer the requests that a leader has begun: it leads no more.
+
+        Reads that a majority has confirmed in this step are answered here too, so that `answer` does not find them.
+        """
+        self.member.take_answered()
         while self._appended:
             settle(self._appended.popleft().answer, UNKNOWN)
         self._appended_bytes = 0

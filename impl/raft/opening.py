@@ -32,6 +32,7 @@ class OpenMember:
         try:
             path = f"{directory}/{_PREFIX}{me}"
             require_member(files, directory, me, settings)
+            make_directories(files, path)
             self.log = parts.of(RaftLog)(
                 files, path, data_file_bytes=settings.data_file_bytes, index_file_bytes=settings.index_file_bytes
             )
