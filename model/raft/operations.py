@@ -2,6 +2,10 @@
 
 Members are numbered from 0, and a number is taken modulo the number of members. An event of a member that is down does
 nothing, except `RestartMember`. `SaveCommitEnd` and `TimeOutPuts` do nothing on a member without a store.
+
+Members that are run by their nodes have timers, links and syncs of their own. So `Elect`, `Beat`, `SyncLog`, `Deliver`,
+`SaveCommitEnd` and `TimeOutPuts` do nothing for them. Only they have `RunNodes`, `CutLinks`, `HealLinks`, `EndLinks`,
+`Knock` and `CloseMember`.
 """
 
 from collections.abc import Mapping
@@ -14,13 +18,20 @@ __all__ = [
     "RAFT_OPERATIONS",
     "Beat",
     "BeginRead",
+    "CloseMember",
     "CrashMember",
+    "CutLinks",
     "Deliver",
     "Elect",
+    "EndLinks",
     "FailSyncOf",
+    "Greeting",
+    "HealLinks",
+    "Knock",
     "Propose",
     "RaftOperation",
     "RestartMember",
+    "RunNodes",
     "SaveCommitEnd",
     "SyncLog",
     "TimeOutPuts",
@@ -140,6 +151,67 @@ class TimeOutPuts:
     op: Literal["time_out_puts"] = "time_out_puts"
 
 
+@dataclass(frozen=True, slots=True)
+class RunNodes:
+    """Let the nodes run for a time. Each steps when it is due, or when something arrives."""
+
+    milliseconds: int = 100
+    op: Literal["run_nodes"] = "run_nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class CutLinks:
+    """Let nothing arrive at a member, or nothing that it sends, or both.
+
+    The sent bytes are kept.
+    """
+
+    member: int = 0
+    way: Literal["in", "out", "both"] = "both"
+    op: Literal["cut_links"] = "cut_links"
+
+
+@dataclass(frozen=True, slots=True)
+class HealLinks:
+    """Let everything arrive again."""
+
+    op: Literal["heal_links"] = "heal_links"
+
+
+@dataclass(frozen=True, slots=True)
+class EndLinks:
+    """End all links of a member. So many of the bytes under way still arrive on each."""
+
+    member: int = 0
+    size_bytes: int = 0
+    op: Literal["end_links"] = "end_links"
+
+
+Greeting = Literal[
+    "silent", "half", "no frame", "unknown kind", "long", "vote first", "other group", "other receiver", "itself",
+    "no member", "other host", "stranger", "twice", "ping with bytes", "refusal", "short vote", "negative", "flag",
+    "long entry", "short entries", "older entry", "many",
+]  # fmt: skip
+"""What a connection sends that is no correct member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knock:
+    """Connect to a member and send it something that no correct member sends."""
+
+    member: int = 0
+    greeting: Greeting = "silent"
+    op: Literal["knock"] = "knock"
+
+
+@dataclass(frozen=True, slots=True)
+class CloseMember:
+    """Close a member. A leader asks another member to lead."""
+
+    member: int = 0
+    op: Literal["close_member"] = "close_member"
+
+
 RaftOperation = (
     Elect
     | Beat
@@ -153,6 +225,12 @@ RaftOperation = (
     | FailSyncOf
     | SaveCommitEnd
     | TimeOutPuts
+    | RunNodes
+    | CutLinks
+    | HealLinks
+    | EndLinks
+    | Knock
+    | CloseMember
 )
 """An event of a group."""
 

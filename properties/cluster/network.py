@@ -109,6 +109,16 @@ class LinkEnd:
         """The number of sent bytes that the other end has not taken."""
         return len(self._link.waiting[1 - self._way])
 
+    @property
+    def has_news(self) -> bool:
+        """Whether bytes or the end of the link have arrived."""
+        return bool(self._link.waiting[self._way]) or self._link.is_over[self._way]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the link takes no more bytes."""
+        return self._link.is_closed
+
     def send(self, data: bytes) -> int:
         """Accept all bytes, none after the end."""
         if self._link.is_closed:

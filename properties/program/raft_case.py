@@ -20,6 +20,9 @@ class RaftSettings:
 
     With `store` each member has a message store on its log.
 
+    With `nodes` each member is run by its node, with timers and links. With small `limits` the node has little room for
+    requests, recent entries and unsent messages.
+
     With `judged` "promises" the promises of the group, the recoveries and the stores are judged, but no step of a
     member.
     """
@@ -30,6 +33,8 @@ class RaftSettings:
     disk: Disk = "posix-strict"
     judged: Literal["all", "promises"] = "all"
     store: bool = False
+    nodes: bool = False
+    limits: Literal["usual", "small"] = "usual"
     bug: str = ""
 
 

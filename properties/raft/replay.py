@@ -6,6 +6,7 @@ from dataclasses import replace
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
+from tornpage.properties.raft.nodes import NodesTrial
 from tornpage.properties.raft.trial import RaftTrial
 
 __all__ = ["RAFT_GROUPS", "RaftFailure", "replay_raft"]
@@ -14,6 +15,8 @@ RaftFailure = StepFailure[RaftCase]
 
 
 def _simpler_settings(settings: RaftSettings) -> Iterator[RaftSettings]:
+    if settings.limits != "usual":
+        yield replace(settings, limits="usual")
     if settings.store:
         yield replace(settings, store=False, data_file_bytes=RaftSettings().data_file_bytes)
     if settings.data_file_bytes != RaftSettings().data_file_bytes:
@@ -24,7 +27,12 @@ def _simpler_settings(settings: RaftSettings) -> Iterator[RaftSettings]:
         yield replace(settings, members=settings.members - 1)
 
 
-RAFT_GROUPS = StepProgram(RaftCase, RaftTrial, _simpler_settings)
+def _trial_of(settings: RaftSettings, *, tracker: DirtyTracker) -> RaftTrial:
+    """Return the trial of a case, with nodes or without them."""
+    return (NodesTrial if settings.nodes else RaftTrial)(settings, tracker=tracker)
+
+
+RAFT_GROUPS = StepProgram(RaftCase, _trial_of, _simpler_settings)
 
 
 def replay_raft(case: RaftCase, *, tracker: DirtyTracker) -> RaftFailure | None:

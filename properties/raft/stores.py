@@ -14,7 +14,7 @@ queues and its index had on the disk.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -78,7 +78,9 @@ class MemberStore:
         parts: Parts,
         clock: LabClock,
         index_file_bytes: int,
+        open_store: "Callable[[MessageStoreConfig, Parts], Any] | None" = None,
     ) -> None:
+        """Open the store of a member, or what `open_store` opens for its node."""
         self.waiting: list[_Waiting] = []
         self.looked_at: tuple[object, ...] = ()
         self.found = 0
@@ -86,6 +88,7 @@ class MemberStore:
         self._sent: list[Envelope] = []
         self._reads: deque[Future[int | None]] = deque()
         self._services: list[HandDriven] = []
+        self.raft: Any
         config = MessageStoreConfig(
             mapped_file_size_commit_log=settings.data_file_bytes,
             mapped_file_size_consume_queue=_QUEUE_FILE_BYTES,
@@ -96,16 +99,22 @@ class MemberStore:
             max_transfer_count_on_message_in_disk=_READ_MAX,
             time_zone="UTC",
         )
+        self._raft_log: RaftLog | None = None
+        new_log = parts.of(RaftLog)
+
+        def log_of(*arguments: Any, **options: Any) -> RaftLog:
+            self._raft_log = new_log(*arguments, **options)
+            return self._raft_log
+
+        parts = parts.replacing({ThreadRunner: self._runner_of, RaftLog: log_of})
+        if open_store is not None:
+            self.raft = open_store(config, parts)
+            return
+        membership = Membership(
+            number, settings.members, batch_bytes_max=settings.batch_bytes, index_file_bytes=index_file_bytes
+        )
         self.raft = RaftStore.open(
-            directory,
-            config,
-            Membership(
-                number, settings.members, batch_bytes_max=settings.batch_bytes, index_file_bytes=index_file_bytes
-            ),
-            files=files,
-            clock=clock,
-            send=self._sent.extend,
-            parts=parts.replacing({ThreadRunner: self._runner_of}),
+            directory, config, membership, files=files, clock=clock, send=self._sent.extend, parts=parts
         )
 
     def _runner_of(self, service: Service) -> HandDriven:
@@ -120,9 +129,8 @@ class MemberStore:
     @property
     def log(self) -> RaftLog:
         """The Raft log."""
-        log = self.raft.member.log
-        assert isinstance(log, RaftLog)
-        return log
+        assert self._raft_log is not None
+        return self._raft_log
 
     def step_services(self) -> None:
         """Step each service that a thread would step now. Failed dispatch is repeated at once.
@@ -158,7 +166,8 @@ class MemberStore:
         if begun is None:
             return None
         self._reads.append(begun[0])
-        return begun[1]
+        sent: list[Envelope] = begun[1]
+        return sent
 
     def take_answered(self) -> list[int]:
         """Return the ends that reads may see which finished since the last call."""

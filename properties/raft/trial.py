@@ -58,10 +58,10 @@ from tornpage.properties.raft.translation import (
     state_of,
 )
 
-__all__ = ["Key", "RaftTrial"]
+__all__ = ["INDEX_FILE_BYTES", "Key", "Node", "RaftTrial", "require", "require_legal"]
 
 _DIRECTORY = "/member"
-_INDEX_FILE_BYTES = 1 << 12
+INDEX_FILE_BYTES = 1 << 12
 _KEPT_MESSAGES = 4
 _ROUNDS_OF_AN_END = 60
 
@@ -70,7 +70,7 @@ Key = tuple[int, int, str]
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
     """One member: its disk, and the member if it runs, with its store if it has one.
 
     `state` is the model's, `before` that before its last event.
@@ -116,7 +116,7 @@ class RaftTrial:
         self._known = KnownBodies()
         self._bodies: Bodies = self._known if settings.store else PLAIN_BODIES
         self._judge = StoreJudge()
-        self.nodes = [_Node(number, RecordingFiles(EMPTY_DISK, tracker=tracker)) for number in range(settings.members)]
+        self.nodes = [Node(number, RecordingFiles(EMPTY_DISK, tracker=tracker)) for number in range(settings.members)]
         for node in self.nodes:
             self._open(node)
 
@@ -141,17 +141,17 @@ class RaftTrial:
             case Deliver(source, to, kind, back):
                 self._deliver(source % len(self.nodes), self._node(to), kind, back)
             case _:
-                node = self._node(operation.member)
+                node = self._node(getattr(operation, "member", 0))
                 if node.member is not None:
                     self._let(node, operation)
 
-    def _node(self, number: int) -> _Node:
+    def _node(self, number: int) -> Node:
         return self.nodes[number % len(self.nodes)]
 
-    def _place(self, node: _Node) -> model.Place:
+    def _place(self, node: Node) -> model.Place:
         return model.Place(node.number, len(self.nodes), self.settings.batch_bytes)
 
-    def _let(self, node: _Node, operation: RaftOperation) -> None:
+    def _let(self, node: Node, operation: RaftOperation) -> None:
         """Let a member take an event that is no message."""
         place, state, events = self._place(node), node.state, node.events
         match operation:
@@ -180,7 +180,7 @@ class RaftTrial:
                     self._clock.now_ms += PUT_TIMEOUT_MS
                     self._both(node, model.Result(state), list)
 
-    def _put(self, node: _Node, payload: int) -> list[Envelope] | None:
+    def _put(self, node: Node, payload: int) -> list[Envelope] | None:
         """Let a client put an entry, or a message to the store of a member."""
         member, store = node.member, node.store
         assert member is not None
@@ -195,7 +195,7 @@ class RaftTrial:
             raise GuaranteeBroken(8, f"a put that was not appended is answered {answer}")
         return sent
 
-    def _deliver(self, source: int, node: _Node, kind: str, back: int) -> None:
+    def _deliver(self, source: int, node: Node, kind: str, back: int) -> None:
         key = source, node.number, kind
         sent = self.messages.get(key)
         if not sent or node.member is None:
@@ -210,7 +210,7 @@ class RaftTrial:
         expected = model.receive(self._place(node), node.state, source, message)
         self._both(node, expected, lambda: events.receive(source, message_of(message, self._bodies)))
 
-    def _both(self, node: _Node, expected: model.Result, call: Callable[[], list[Envelope] | None]) -> None:
+    def _both(self, node: Node, expected: model.Result, call: Callable[[], list[Envelope] | None]) -> None:
         """Carry out an event on the member and compare it with what the model expects."""
         member = node.member
         assert member is not None
@@ -252,7 +252,7 @@ class RaftTrial:
         except (OSError, StoreError) as error:
             raise GuaranteeBroken(3, f"the log of an open member cannot be read: {error}") from error
 
-    def _stop(self, node: _Node) -> None:
+    def _stop(self, node: Node) -> None:
         """End the process of a member after a failed call. It sends nothing of its last event."""
         self.hit["stopped by a failed call"] += 1
         node.files.failing_syncs = 0
@@ -264,7 +264,7 @@ class RaftTrial:
 
     # ---- judges --------------------------------------------------------------------------------------------------
 
-    def _judge_messages(self, node: _Node, sent: tuple[tuple[int, Message], ...]) -> None:
+    def _judge_messages(self, node: Node, sent: tuple[tuple[int, Message], ...]) -> None:
         for to, message in sent:
             key = node.number, to, message.kind
             self.messages.setdefault(key, deque(maxlen=_KEPT_MESSAGES)).append(message)
@@ -275,23 +275,23 @@ class RaftTrial:
                 self._seen, broken = promises.vote(self._seen, node.number, message.term, node.number)
             elif message.kind == "vote_reply" and message.granted:
                 self._seen, broken = promises.vote(self._seen, node.number, message.term, to)
-            _require(broken)
+            require(broken)
 
-    def _look(self, node: _Node, before: Member, *, is_up: bool = True) -> None:
+    def _look(self, node: Node, before: Member, *, is_up: bool = True) -> None:
         after = [each.state for each in self.nodes]
         earlier = [before if each is node else each.state for each in self.nodes]
         up = [is_up if each is node else each.member is not None for each in self.nodes]
         self._seen, broken = promises.look(self._seen, earlier, after, up)
-        _require(broken)
+        require(broken)
 
-    def _judge_reads(self, node: _Node, answered: tuple[int, ...]) -> None:
+    def _judge_reads(self, node: Node, answered: tuple[int, ...]) -> None:
         if node.state.role != "leader":
             node.reads.clear()
         for end in answered:
             for sentence in promises.read_is_fresh(node.reads.popleft() if node.reads else 0, end):
                 raise GuaranteeBroken(17, sentence)
 
-    def _judge_store(self, node: _Node, *, is_whole: bool = False) -> None:
+    def _judge_store(self, node: Node, *, is_whole: bool = False) -> None:
         store = node.store
         if store is None:
             return
@@ -306,7 +306,7 @@ class RaftTrial:
 
     # ---- crashes -------------------------------------------------------------------------------------------------
 
-    def _crash(self, node: _Node, crash: CrashMember) -> CrashMember:
+    def _crash(self, node: Node, crash: CrashMember) -> CrashMember:
         """Lose a member; return the crash as it was."""
         files = node.files
         files.failing_syncs = 0
@@ -341,11 +341,11 @@ class RaftTrial:
         node.files = RecordingFiles(image, tracker=self._tracker)
         return replace(crash, back=back, survived=fitted(writes, crash.survived, crash.others))
 
-    def _kept_by_kill(self, node: _Node) -> None:
+    def _kept_by_kill(self, node: Node) -> None:
         """Count all entries as durable, since a kill loses no written byte."""
         node.before, node.state = (each._replace(synced=each.end) for each in (node.before, node.state))
 
-    def _back(self, node: _Node, back: int) -> int:
+    def _back(self, node: Node, back: int) -> int:
         """Return how many disk events of the last event a crash undoes."""
         if back <= 0 or self._last[0] != node.number:
             return 0
@@ -363,7 +363,7 @@ class RaftTrial:
         node = self._node(number)
         return len(node.files.events) - node.last_event if self._last[0] == node.number else 0
 
-    def _open(self, node: _Node) -> RaftMember:
+    def _open(self, node: Node) -> RaftMember:
         node.last_event = len(node.files.events)
         try:
             if self.settings.store:
@@ -376,7 +376,7 @@ class RaftTrial:
                 node.files,
                 _DIRECTORY,
                 data_file_bytes=self.settings.data_file_bytes,
-                index_file_bytes=_INDEX_FILE_BYTES,
+                index_file_bytes=INDEX_FILE_BYTES,
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"a member does not start: {type(error).__name__}: {error}") from error
@@ -385,7 +385,7 @@ class RaftTrial:
         )
         return node.member
 
-    def _open_store(self, node: _Node) -> RaftMember:
+    def _open_store(self, node: Node) -> RaftMember:
         """Open the store of a member. Its Raft log lies in a folder of the directory."""
         node.store = MemberStore(
             node.number,
@@ -394,16 +394,16 @@ class RaftTrial:
             files=node.files,
             parts=self._parts,
             clock=self._clock,
-            index_file_bytes=_INDEX_FILE_BYTES,
+            index_file_bytes=INDEX_FILE_BYTES,
         )
         node.member = node.store.raft.member
         return node.member
 
-    def _restart(self, node: _Node) -> None:
+    def _restart(self, node: Node) -> None:
         old, before = node.state, node.before
         member = self._open(node)
         found = state_of(member, self._log_of(member))
-        _require_legal(node.number, before, old, found)
+        require_legal(node.number, before, old, found)
         if found.end < old.end:
             self.hit["entries lost"] += 1
         node.state = node.before = found
@@ -460,12 +460,12 @@ class RaftTrial:
         )
 
 
-def _require(broken: list[str]) -> None:
+def require(broken: list[str]) -> None:
     if broken:
         raise GuaranteeBroken(15, broken[0])
 
 
-def _require_legal(number: int, before: Member, after: Member, found: Member) -> None:
+def require_legal(number: int, before: Member, after: Member, found: Member) -> None:
     """Require that a member has read a legal term, vote and log from its disk.
 
     `before` and `after` are the states before and after the event in which the crash fell.

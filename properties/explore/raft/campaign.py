@@ -14,7 +14,7 @@ from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseR
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.explore.raft.draws import OPERATIONS_MAX, draw_event, draw_settings
+from tornpage.properties.explore.raft.draws import OPERATIONS_MAX, draw_event, draw_node_event, draw_settings
 from tornpage.properties.planted import RAFT_REPRODUCERS
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
 from tornpage.properties.raft.replay import RAFT_GROUPS, RaftFailure
@@ -27,6 +27,8 @@ REQUIRED = (
     "elect", "leader elected", "propose", "commit raised", "log cut", "deliver", "delivered twice", "delivered late",
     "crash_member", "kill", "power", "inside an event", "writes lost", "entries lost", "restart_member", "transfer",
     "read answered", "stopped by a failed call", "put ok", "put unknown", "save_commit_end", "time_out_puts",
+    "run_nodes", "cut_links", "heal_links", "end_links", "knock", "close_member", "append OK", "append UNKNOWN",
+    "read OK", "transfer OK",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 _OPERATIONS_MIN = 20
@@ -52,6 +54,10 @@ def draw_run(settings: RaftSettings, seed: str, *, tracker: DirtyTracker) -> Raf
 
 def _drawn(trial: RaftTrial, rng: Random, length: int) -> Iterator[RaftOperation]:
     """Draw the events of a run."""
+    if trial.settings.nodes:
+        for _ in range(length):
+            yield from draw_node_event(trial, rng)
+        return
     cut_off: frozenset[int] = frozenset()
     for _ in range(length):
         if rng.random() < _NEW_PARTITION_SHARE:

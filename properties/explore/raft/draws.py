@@ -1,22 +1,30 @@
 """Draw the events of a run.
 
-Most of them let a group make progress, so that crashes meet logs of some length.
+Most of them let a group make progress, so that crashes meet logs of some length. Members that are run by their nodes
+have events of their own: time that passes, requests, links that are cut or end, and strangers that connect.
 """
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 from tornpage.model.raft.operations import (
     Beat,
     BeginRead,
+    CloseMember,
     CrashMember,
+    CutLinks,
     Deliver,
     Elect,
+    EndLinks,
     FailSyncOf,
+    Greeting,
+    HealLinks,
+    Knock,
     Propose,
     RaftOperation,
     RestartMember,
+    RunNodes,
     SaveCommitEnd,
     SyncLog,
     TimeOutPuts,
@@ -25,7 +33,7 @@ from tornpage.model.raft.operations import (
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft.trial import RaftTrial
 
-__all__ = ["OPERATIONS_MAX", "draw_event", "draw_settings"]
+__all__ = ["OPERATIONS_MAX", "draw_event", "draw_node_event", "draw_settings"]
 
 OPERATIONS_MAX = 120
 _UNLIMITED_BYTES = 1 << 30
@@ -34,17 +42,60 @@ _WEIGHTS = {
     "deliver": 46, "sync": 14, "propose": 9, "beat": 6, "elect": 4, "again": 5, "late": 3, "read": 3, "transfer": 2,
     "crash": 4, "restart": 6, "fail": 1,
 }  # fmt: skip
+_SHARE_OF_NODES = 0.3
+_WEIGHTS_OF_NODES = {
+    "time": 30, "burst": 18, "read": 6, "transfer": 4, "cut": 6, "heal": 5, "end": 4, "knock": 8, "crash": 4,
+    "restart": 7, "fail": 2, "close": 2,
+}  # fmt: skip
+_BURSTS = (1, 1, 1, 2, 4, 6, 12)
+_TIMES_MS = (1, 5, 20, 60, 150, 200, 700, 1_500, 3_000, 6_000)
 _WEIGHTS_WITH_STORES = _WEIGHTS | {"propose": 14, "save": 2, "late put": 2}
 
 
 def draw_settings(settings: RaftSettings, rng: Random) -> RaftSettings:
-    """Draw the entries of a message, the size of data files, and whether members have stores.
+    """Draw the size of messages and data files, and whether members have stores and nodes.
 
-    A message carries one entry, or all.
+    A message carries one entry, or all. Cases with a planted bug have no nodes: no bug is planted in the code of nodes.
     """
     batch, file_bytes = rng.choice((1, 1, _UNLIMITED_BYTES)), rng.choice((1024, 4096))
     store = settings.store or rng.random() < _SHARE_OF_STORES
-    return replace(settings, batch_bytes=batch, data_file_bytes=file_bytes, store=store)
+    drawn = replace(settings, batch_bytes=batch, data_file_bytes=file_bytes, store=store)
+    if settings.nodes or (not settings.bug and rng.random() < _SHARE_OF_NODES):
+        return replace(drawn, nodes=True, limits=rng.choice(("usual", "small")))
+    return drawn
+
+
+def draw_node_event(trial: RaftTrial, rng: Random) -> list[RaftOperation]:
+    """Draw the next events of members that are run by their nodes."""
+    (kind,) = rng.choices(list(_WEIGHTS_OF_NODES), weights=list(_WEIGHTS_OF_NODES.values()))
+    number = rng.randrange(trial.settings.members)
+    leaders = [node.number for node in trial.nodes if node.state.role == "leader" and node.member is not None]
+    leader = rng.choice(leaders) if leaders and rng.random() < 0.8 else number
+    match kind:
+        case "burst":
+            return [Propose(leader)] * rng.choice(_BURSTS)
+        case "read":
+            return [BeginRead(leader)] * rng.choice(_BURSTS[:4])
+        case "transfer":
+            return [Transfer(leader, rng.randrange(trial.settings.members))]
+        case "cut":
+            return [CutLinks(leader if rng.random() < 0.5 else number, rng.choice(("in", "out", "both")))]
+        case "heal":
+            return [HealLinks()]
+        case "end":
+            return [EndLinks(number, rng.choice((0, 0, 10, 70, 1 << 20)))]
+        case "knock":
+            return [Knock(number, rng.choice(get_args(Greeting)))]
+        case "crash":
+            return [_draw_crash(trial, rng, number)]
+        case "restart":
+            down = [node.number for node in trial.nodes if node.member is None]
+            return [RestartMember(down[0])] if down else []
+        case "fail":
+            return [FailSyncOf(number)]
+        case "close":
+            return [CloseMember(leader if rng.random() < 0.5 else number)]
+    return [RunNodes(rng.choice(_TIMES_MS))]
 
 
 def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOperation:

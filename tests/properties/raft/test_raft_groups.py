@@ -1,12 +1,32 @@
 """Test the lab of Raft groups: reproducers, drawn runs, the search and its check."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any, get_args
+from unittest.mock import patch
 
 import pytest
 
 from tornpage.impl.parts import Parts
-from tornpage.model.raft.operations import CrashMember, Deliver, Elect, RestartMember, SyncLog
+from tornpage.impl.raft.answers import RaftStatus
+from tornpage.impl.raft.entries import RaftEntries
+from tornpage.impl.raft.node import RaftNode
+from tornpage.impl.raft.peers import Peers
+from tornpage.model.raft.operations import (
+    CloseMember,
+    CrashMember,
+    CutLinks,
+    Deliver,
+    Elect,
+    Greeting,
+    Knock,
+    Propose,
+    RaftOperation,
+    RestartMember,
+    RunNodes,
+    SyncLog,
+)
 from tornpage.properties.contract import GuaranteeBroken, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.explore.raft.campaign import RaftPlan, draw_run, explore_raft
@@ -81,6 +101,49 @@ def test_a_vote_of_an_event_that_was_cut_short_was_never_sent(tracker: DirtyTrac
     trial.run(RestartMember(0))
     assert trial.nodes[0].state.vote is None
     assert (0, 1, "vote_reply") not in trial.fresh
+
+
+@pytest.mark.parametrize(("members", "store"), [(1, False), (2, True), (3, False), (5, True)])
+def test_groups_of_nodes_hold_and_repeat(members: int, store: bool, tracker: DirtyTracker) -> None:
+    settings = RaftSettings(members=members, store=store, nodes=True)
+    runs = [draw_run(settings, f"3:{number}", tracker=tracker) for number in range(3)]
+    assert [run.failure for run in runs] == [None] * 3
+    assert draw_run(settings, "3:1", tracker=tracker).digest == runs[1].digest
+
+
+@pytest.mark.parametrize("greeting", get_args(Greeting))
+def test_a_stranger_changes_no_group(greeting: Greeting, tracker: DirtyTracker) -> None:
+    operations = (RunNodes(2_000), Knock(0, greeting), RunNodes(6_000), Knock(1, greeting))
+    for limits in ("usual", "small"):
+        case = RaftCase(RaftSettings(nodes=True, limits=limits), operations)
+        assert replay_raft(case, tracker=tracker) is None
+        assert RaftCase.from_token(case.token()) == case
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "change", "contract", "sentence"),
+    [
+        (RaftNode, "_take_transfers", lambda node, now_ms: None, 16, "a request .transfer. has no answer"),
+        (RaftNode, "_refusal", lambda node, now_ms: RaftStatus.NOT_LEADER, 8, "is answered NOT_LEADER"),
+        (RaftNode, "_due_ms", lambda node, now_ms: now_ms, 16, "without a pause|at rest steps"),
+        (RaftEntries, "lose_role", lambda entries: None, 16, "after the end of the member"),
+        (Peers, "_accept", lambda peers, link, now_ms: link.close(), 16, "never elects a leader"),
+        (Peers, "clients_of", lambda peers, member: "", 8, "a member shows another state"),
+    ],
+    ids=["transfer", "refusal", "due", "lost role", "accept", "clients"],
+)
+def test_a_wrong_node_is_found(
+    target: type, name: str, change: Callable[..., Any], contract: int, sentence: str, tracker: DirtyTracker
+) -> None:
+    appends: tuple[RaftOperation, ...] = (CutLinks(0), CutLinks(1), *(Propose(each) for each in range(3)), RunNodes(20))
+    operations: tuple[RaftOperation, ...] = (RunNodes(3_000), *appends, *(CloseMember(each) for each in range(3)))
+    case = RaftCase(RaftSettings(nodes=True), operations)
+    assert replay_raft(case, tracker=tracker) is None
+    with patch.object(target, name, change):
+        found = replay_raft(case, tracker=tracker)
+    assert found is not None
+    assert found.broken.contract == contract
+    assert re.search(sentence, found.broken.sentence)
 
 
 def test_a_lost_durable_entry_is_named(tracker: DirtyTracker) -> None:

@@ -11,77 +11,13 @@ from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.settings import RaftSettings
-from tornpage.impl.replication.link import Link
-from tornpage.properties.cluster.network import LinkEnd, RecordedListener, RecordedNetwork
+from tornpage.properties.cluster.network import RecordedNetwork
+from tornpage.properties.raft.links import ROOM_BYTES, MemberNetwork, address_of
 from tornpage.properties.raft.memory import MemoryHardState, MemoryLog
 
 __all__ = ["ROOM_BYTES", "Group", "Member", "address_of"]
 
 STEP_MS = 10
-ROOM_BYTES = 16 << 10
-"""Bytes that a direction of a link holds."""
-
-
-def address_of(member: int) -> str:
-    """Return the address of a member."""
-    return f"127.0.0.1:{1000 + member}"
-
-
-class _End:
-    """An end of a link on loopback, with room for some bytes.
-
-    A cut direction delivers nothing.
-    """
-
-    def __init__(self, end: LinkEnd, peer: str, is_cut: Callable[[], bool]) -> None:
-        self._end = end
-        self.peer = peer
-        self._is_cut = is_cut
-
-    def send(self, data: bytes) -> int:
-        return self._end.send(data[: max(0, ROOM_BYTES - self._end.untaken_bytes)])
-
-    def receive(self, size_bytes_max: int) -> bytes | None:
-        return b"" if self._is_cut() else self._end.receive(size_bytes_max)
-
-    def close(self) -> None:
-        self._end.close()
-
-
-class _Listener:
-    def __init__(self, listener: RecordedListener, wrap: Callable[[LinkEnd], Link]) -> None:
-        self.address = listener.address
-        self._listener = listener
-        self._wrap = wrap
-
-    def accept(self) -> Link | None:
-        end = self._listener.accept()
-        return None if end is None else self._wrap(end)
-
-    def close(self) -> None:
-        self._listener.close()
-
-
-class MemberNetwork:
-    """The network of one member."""
-
-    def __init__(self, network: RecordedNetwork, me: int, cut: set[tuple[int, int]]) -> None:
-        self._network = network
-        self._me = me
-        self._cut = cut
-
-    def listen(self, address: str) -> _Listener:
-        return _Listener(self._network.listen(self._me, address), self._accepted)
-
-    def connect(self, address: str) -> Link | None:
-        end = self._network.connect(self._me, address)
-        return None if end is None else self._end(end, address, int(address.rpartition(":")[2]) - 1000)
-
-    def _accepted(self, end: LinkEnd) -> Link:
-        return self._end(end, "127.0.0.1:1", int(end.peer.partition(":")[0].removeprefix("replica-")))
-
-    def _end(self, end: LinkEnd, peer: str, other: int) -> Link:
-        return _End(end, peer, lambda: (other, self._me) in self._cut)
 
 
 class Member:
