@@ -105,23 +105,28 @@ class AllocateMappedFiles:
             return None
         if request.answer is None and now_ms < request.retry_ms:
             return request.retry_ms
+        failure: OSError | None = None
         try:
             request.file = self._maker.make(missing[0])
-            request.failure = None
         except OSError as error:
-            request.failure, request.retry_ms = error, now_ms + _RETRY_MS
+            failure, request.retry_ms = error, now_ms + _RETRY_MS
             _LOG.warning("allocation_failed path=%r error=%r", self._path(missing[0]), error.strerror)
             return request.retry_ms
         except Exception as error:
             # a defect of the store: the waiting put fails at once, and the runner logs the error
-            request.failure = OSError(errno.EIO, f"{type(error).__name__}: {error}", self._path(missing[0]))
+            failure = OSError(errno.EIO, f"{type(error).__name__}: {error}", self._path(missing[0]))
             raise
         finally:
-            self._answer(request)
+            self._answer(request, failure)
         return now_ms if len(missing) > 1 else None
 
-    def _answer(self, request: _Request) -> None:
+    def _answer(self, request: _Request, failure: OSError | None) -> None:
+        """Give the result of a creation to the put that waits for it.
+
+        A put that begins to wait clears the failure, so both change under the lock.
+        """
         with self._guard:
+            request.failure = failure
             answer, request.answer = request.answer, None
         if answer is not None:
             answer.set_result(None)

@@ -116,8 +116,9 @@ class ReplicaRequests:
 
         Return a time before which no other deadline passes, None without a request.
         """
-        if self._due_ms is None or now_ms < self._due_ms:
-            return self._due_ms
+        due_ms = self._due_ms  # read once, since a close removes it
+        if due_ms is None or now_ms < due_ms:
+            return due_ms
         with self._guard:
             late = [request for _, deadline_ms, request in self._waiting if deadline_ms <= now_ms]
             self._waiting = deque(each for each in self._waiting if each[1] > now_ms)

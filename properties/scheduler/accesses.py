@@ -25,6 +25,7 @@ __all__ = [
     "access_of_opcode",
     "location_bit",
     "prepare",
+    "shared_offsets",
 ]
 
 ITEMS: Final = "[items]"
@@ -140,6 +141,7 @@ def prepare(*, methods: Iterable[str], constants: Iterable[str]) -> None:
     _TRACED.update(set(methods) - _METHODS_OF_CONTAINERS)
     _CONSTANT.update(constants)
     _accesses.cache_clear()
+    shared_offsets.cache_clear()
 
 
 def access_of_code(code: CodeType) -> Access:
@@ -155,6 +157,12 @@ def access_of_line(code: CodeType, line: int) -> Access:
 def access_of_opcode(code: CodeType, offset: int) -> Access:
     """Return what the bytecode at an offset may touch by itself."""
     return _accesses(code)[2].get(offset, NOTHING)
+
+
+@lru_cache(maxsize=8192)
+def shared_offsets(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the bytecodes of a function that may touch shared state."""
+    return frozenset(offset for offset, access in _accesses(code)[2].items() if access != NOTHING)
 
 
 @lru_cache(maxsize=8192)

@@ -11,15 +11,26 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Literal
 
-from tornpage.properties.scheduler.accesses import NOTHING, Access, access_of_code, access_of_line, access_of_opcode
+from tornpage.properties.scheduler.accesses import (
+    NOTHING,
+    Access,
+    access_of_code,
+    access_of_line,
+    access_of_opcode,
+    shared_offsets,
+)
 
 __all__ = ["Granularity", "TraceFunction", "Watch", "location"]
 
-Granularity = Literal["line", "opcode", "shared"]
+Granularity = Literal["line", "opcode", "shared", "shared opcode"]
 """What a yield point is in watched code.
 
-`line` is the begin of a line, `opcode` that of a bytecode. `shared` is the begin of a line that may touch shared state.
+`line` is the begin of a line, `opcode` that of a bytecode. `shared` is the begin of a line that may touch shared state,
+`shared opcode` that of such a bytecode. A switch before another bytecode gives the same order of accesses as a switch
+before the next shared one.
 """
+
+_BY_OPCODE = ("opcode", "shared opcode")
 
 _UNRECORDED = "tornpage.properties.scheduler"
 """The package whose own accesses are part of no step."""
@@ -63,13 +74,17 @@ class Watch:
 
         `touch` receives what a step may touch after the return of a watched function and in code without yield points.
         """
-        by_opcode = self._granularity == "opcode"
+        by_opcode = self._granularity in _BY_OPCODE
         wanted = "opcode" if by_opcode else "line"
         is_shared_only = self._granularity == "shared"
         decided: dict[CodeType, bool] = {}  # by code object: most calls of a run are of code that was called before
 
+        is_shared_opcode = self._granularity == "shared opcode"
+
         def inside(frame: FrameType, event: str, _argument: Any) -> Any:
             if event == wanted:
+                if is_shared_opcode and frame.f_lasti not in shared_offsets(frame.f_code):
+                    return inside
                 if is_shared_only and access_of_line(frame.f_code, frame.f_lineno) is NOTHING:
                     return inside
                 point(frame)
@@ -95,7 +110,7 @@ class Watch:
 
     def access_at(self, frame: FrameType) -> Access:
         """Return what the step that begins at a yield point may touch in its own function."""
-        if self._granularity == "opcode":
+        if self._granularity in _BY_OPCODE:
             return access_of_opcode(frame.f_code, frame.f_lasti)
         return access_of_line(frame.f_code, frame.f_lineno)
 
@@ -104,7 +119,7 @@ class Watch:
         access = NOTHING
         while frame is not None and not frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
             if self.covers(frame):
-                rest = NOTHING if self._granularity == "opcode" else access_of_line(frame.f_code, frame.f_lineno)
+                rest = NOTHING if self._granularity in _BY_OPCODE else access_of_line(frame.f_code, frame.f_lineno)
                 return access.joined(rest)
             access = access.joined(access_of_code(frame.f_code))
             frame = frame.f_back

@@ -1,28 +1,32 @@
 """Search the programs of single parts in rounds.
 
-Each round tries every program in one way, in a drawn order. The first rounds find most races: one preemption between
-two lines, then one inside a line, then two between lines.
+Each round tries every program of the benches in one way, in a drawn order. The first round finds most races: one
+preemption before any bytecode that may touch shared state. From the second round on, programs that are drawn from the
+menus of the benches come between these, each searched as in the first round and by priorities.
 """
 
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from random import Random
 from typing import Final
 
 from tornpage.properties.explore.interleavings.draws import draw_priorities
-from tornpage.properties.explore.interleavings.programs.running import PROGRAMS, modules_of
+from tornpage.properties.explore.interleavings.programs.running import PROGRAMS, draw_programs, modules_of
 from tornpage.properties.explore.interleavings.run import Ran
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Granularity, PreemptionSearch, SleepSets, bound_of
 
-__all__ = ["PartTally", "part_searches"]
+__all__ = ["PartTally", "first_search", "part_searches"]
 
 Search = Generator[Interleaving, Ran, None]
 
-_BOUNDED: Final[tuple[tuple[Granularity, int, int], ...]] = (("line", 1, 250), ("opcode", 1, 500), ("line", 2, 1_500))
-"""The yield points, the preemptions and the most runs of the first rounds."""
+_FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 600)
+_SECOND: Final[tuple[Granularity, int, int]] = ("line", 2, 1_500)
+"""The yield points, the preemptions and the most runs of each search of a round."""
+
+_DRAWN_BESIDE_A_PROGRAM: Final = 8
 
 _EXHAUSTIVE_MAX: Final = 1_000
 _DRAWN_OF_EACH: Final = 20
@@ -32,14 +36,15 @@ _DRAWN_OF_EACH: Final = 20
 class PartTally:
     """Count the searches of part programs, and the runs by priorities.
 
-    `completed` has, by number of preemptions, how many programs hold with all schedules of at most that number between
-    lines. `exhausted` counts the programs of which every order was run, or is equivalent to one that was. `equivalent`
+    `completed` has, by number of preemptions, how many programs hold with all schedules of at most that number: one
+    before any shared bytecode, two between lines. `drawn_programs` counts the programs that were drawn. `exhausted` counts the programs of which every order was run, or is equivalent to one that was. `equivalent`
     counts the runs that repeated an order. `priorities` has, by number of tasks and depth, the runs and their most
     yield points.
     """
 
     completed: Counter[int] = field(default_factory=Counter)
     exhausted: int = 0
+    drawn_programs: int = 0
     equivalent: int = 0
     priorities: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
@@ -63,33 +68,50 @@ class PartTally:
 
 def part_searches(rng: Random, tally: PartTally) -> Iterator[Search]:
     """Yield searches without end, each a generator of interleavings of one program."""
+    drawn = draw_programs(Random(f"{rng.random()} drawn"))
     programs = list(PROGRAMS)
-    for granularity, preemptions, most in _BOUNDED:
-        rng.shuffle(programs)
-        for scenario in programs:
-            yield _bounded(scenario, granularity, preemptions, most, tally)
+    rng.shuffle(programs)
+    for scenario in programs:
+        yield first_search(scenario, tally)
+    for search in _later_rounds(programs, rng, tally):
+        for scenario in islice(drawn, _DRAWN_BESIDE_A_PROGRAM):
+            tally.drawn_programs += 1
+            yield first_search(scenario, tally)
+            yield _by_priorities(scenario, Random(f"{rng.random()}"), tally)
+        yield search
+
+
+def _later_rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
+    rng.shuffle(programs)
+    for scenario in programs:
+        yield _bounded(scenario, _SECOND, tally)
     rng.shuffle(programs)
     for scenario in programs:
         yield _exhaustive(scenario, tally)
     for number in count():
         rng.shuffle(programs)
         for scenario in programs:
-            yield _drawn(scenario, Random(f"{rng.random()} {number}"), tally)
+            yield _by_priorities(scenario, Random(f"{rng.random()} {number}"), tally)
 
 
 def _plain(scenario: Scenario, granularity: Granularity = "line") -> Interleaving:
     return Interleaving(scenario, tuple(range(len(scenario.tasks))), (), modules_of(scenario), granularity)
 
 
-def _bounded(scenario: Scenario, granularity: Granularity, preemptions: int, most: int, tally: PartTally) -> Search:
+def first_search(scenario: Scenario, tally: PartTally) -> Search:
+    """Yield the schedules of a program with at most one preemption, before any shared bytecode."""
+    return _bounded(scenario, _FIRST, tally)
+
+
+def _bounded(scenario: Scenario, bounds: tuple[Granularity, int, int], tally: PartTally) -> Search:
     """Yield the schedules with few preemptions."""
+    granularity, preemptions, most = bounds
     search, plain = PreemptionSearch(preemptions), _plain(scenario, granularity)
     for number, schedule in enumerate(search.schedules()):
         if number == most:
             return
         search.ran((yield replace(plain, schedule=schedule)).trace)
-    if granularity == "line":
-        tally.completed[preemptions] += 1
+    tally.completed[preemptions] += 1
 
 
 def _exhaustive(scenario: Scenario, tally: PartTally) -> Search:
@@ -104,11 +126,11 @@ def _exhaustive(scenario: Scenario, tally: PartTally) -> Search:
     tally.exhausted += 1
 
 
-def _drawn(scenario: Scenario, rng: Random, tally: PartTally) -> Search:
-    """Yield runs by priorities with yield points between bytecodes."""
-    modules = modules_of(scenario)
-    ran = yield _plain(scenario, "opcode")
+def _by_priorities(scenario: Scenario, rng: Random, tally: PartTally) -> Search:
+    """Yield runs by priorities with yield points before shared bytecodes."""
+    modules, granularity = modules_of(scenario), _FIRST[0]
+    ran = yield _plain(scenario, granularity)
     for _ in range(_DRAWN_OF_EACH):
-        drawn = draw_priorities(scenario, rng, modules=modules, steps=ran.trace.steps, granularity="opcode")
+        drawn = draw_priorities(scenario, rng, modules=modules, steps=ran.trace.steps, granularity=granularity)
         tally.drawn(scenario.task_count, ran.trace.steps, len(drawn.changes or ()) + 1)
         yield drawn

@@ -139,7 +139,7 @@ def from_text(text: str) -> tuple[Interleaving, str]:
 
 def _granularity(name: object) -> Granularity:
     match name:
-        case "line" | "opcode" | "shared":
+        case "line" | "opcode" | "shared" | "shared opcode":
             return name
     raise ValueError(f"{name!r} is no kind of yield point")
 

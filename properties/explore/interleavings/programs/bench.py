@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import controlled_locks
 from tornpage.properties.explore.interleavings.operations import PartCall
+from tornpage.properties.explore.interleavings.programs.drawing import Entry
 from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import current_task, yield_point
 
@@ -44,13 +45,20 @@ class Result:
 class Bench:
     """A part and what surrounds it. Its calls are public methods that take integers.
 
-    `modules` are watched. `programs` are the small programs to explore. `threads` is the number of threads that the
-    part itself may start.
+    `modules` are watched. `programs` are the small programs to explore. From `menu` further ones are drawn. Any order
+    of the entries of a menu is possible: a call that makes no sense in the present state does nothing. `threads` is the
+    number of threads that the part itself may start.
     """
 
     modules: ClassVar[tuple[str, ...]]
-    programs: ClassVar[tuple[Scenario, ...]]
+    programs: ClassVar[tuple[Scenario, ...]] = ()
+    menu: ClassVar[tuple[Entry, ...]] = ()
     threads: ClassVar[int] = 0
+
+    @classmethod
+    def completed(cls, scenario: Scenario) -> Scenario:
+        """Return a drawn program with the tasks and calls that each program of this bench needs."""
+        return scenario
 
     def state(self) -> object:
         """Return what can be observed when all tasks have ended. Raises GuaranteeBroken."""

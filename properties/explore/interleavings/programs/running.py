@@ -1,7 +1,9 @@
 """Run an interleaving of a part program and judge it; list the programs of all parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
+from random import Random
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
@@ -13,10 +15,11 @@ from tornpage.properties.explore.interleavings.programs.bench import (
     run_calls,
     sequential_results,
 )
+from tornpage.properties.explore.interleavings.programs.drawing import drawn_programs
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 
-__all__ = ["BENCHES", "PROGRAMS", "bench_of", "modules_of", "run_program"]
+__all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "run_program"]
 
 POINTS_MAX = 20_000
 BENCHES = {**tables.BENCHES, **waiting.BENCHES, **stores.BENCHES}
@@ -41,6 +44,35 @@ def bench_of(scenario: Scenario) -> type[Bench]:
 def modules_of(scenario: Scenario) -> tuple[str, ...]:
     """Return the modules whose lines are yield points in a program."""
     return bench_of(scenario).modules
+
+
+def draw_programs(rng: Random) -> Iterator[Scenario]:
+    """Yield drawn programs of all benches without end.
+
+    A turn takes one pair of each menu, and a tenth of all pairs of a larger one. A program that cannot end in any order
+    of whole calls is left out.
+    """
+    drawn = [
+        (drawn_programs(name, make.menu, Random(f"{rng.random()} {name}")), -(-(len(make.menu) ** 2) // 20))  # type: ignore[attr-defined]
+        for name, make in BENCHES.items()
+        if make.menu  # type: ignore[attr-defined]
+    ]
+    while True:
+        rng.shuffle(drawn)
+        for programs, count in drawn:
+            for scenario in islice(programs, count):
+                completed = bench_of(scenario).completed(scenario)
+                if _can_end(completed):
+                    yield completed
+
+
+def _can_end(scenario: Scenario) -> bool:
+    """Return whether some order of whole calls ends, which a call that waits may prevent."""
+    make = bench_of(scenario)
+    try:
+        return bool(make.threads or sequential_results(make, scenario))
+    except GuaranteeBroken:
+        return True  # its search reports that
 
 
 def run_program(

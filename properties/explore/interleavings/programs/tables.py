@@ -16,12 +16,15 @@ from tornpage.impl.retention.clean_files import CleanFiles
 from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 from tornpage.impl.statistics.read_statistics import ReadStatistics
 from tornpage.properties.explore.interleavings.programs.bench import Bench, call, program, require_rule, slow
+from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
 from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
 
 __all__ = ["BENCHES"]
 
 _END = 100
+_DEPTH = 3
+"""The number of slashes in the path of a queue."""
 
 
 class _File:
@@ -119,6 +122,17 @@ class OffsetsBench(Bench):
         require_rule(saved == repr({"offsetTable": named}), "a save leaves out offsets", found=f"{saved}, not {named}")
         return left, table
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("commit", (1, 2), (0, 1), (3, 5, 7)),
+        entry("save"),
+        entry("query", (1, 2), (0, 1)),
+        entry("of_topic"),
+        entry("topics_of", (1, 2)),
+        entry("clone"),
+        entry("remove"),
+        entry("restart", role="restart").then("restarted", (0, 1)),
+        entry("fail", (1,)).then("save").then("fail", (0,)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("offsets", [call("commit", 1, 0, 5)], [call("commit", 1, 1, 7)]),
         program("offsets", [call("commit", 1, 0, 5), call("save")], [call("commit", 1, 1, 7), call("save")]),
@@ -207,6 +221,13 @@ class TableBench(Bench):
         require_rule(is_there, "a save leaves out an entry", found=f"{saved}, not {entries}")
         return left, version, sorted(entries.items())
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("put", (1, 2), (1, 5), role="change"),
+        entry("delete", (1, 2), role="change"),
+        entry("get", (1, 2)),
+        entry("save"),
+        entry("fail", (1,), role="change").then("put", (1, 2), (7,)).then("fail", (0,)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("table", [call("fail", 1), call("put", 1, 5), call("fail", 0), call("save")], [call("get", 1)]),
         program("table", [call("put", 1, 5)], [call("save")], before=[call("put", 2, 1)]),
@@ -238,6 +259,13 @@ class SavedTableBench(TableBench):
 
     interval_ms = 10
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("put", (1, 2), (1, 5), role="change"),
+        entry("delete", (1, 2), role="change"),
+        entry("get", (1, 2)),
+        entry("save"),
+        entry("fail", (1,)).then("save").then("fail", (0,)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("saved table", [call("save")], [call("put", 1, 5)], before=[call("put", 2, 1)]),
         program("saved table", [call("save")], [call("save")], before=[call("put", 2, 1)]),
@@ -270,8 +298,9 @@ class DelayBench(Bench):
         return not self.flush_fails
 
     def deliver(self, number: int) -> None:
-        self.copies = number
-        self.offsets.advance(1, number)
+        """Deliver copies up to a number, or that many more if they are there already."""
+        self.copies = max(number, self.copies + number * (number <= self.copies))
+        self.offsets.advance(1, self.copies)
 
     def save(self) -> None:
         self.offsets.save()
@@ -279,14 +308,23 @@ class DelayBench(Bench):
     def fail(self, fails: int) -> None:
         self.file.fails = bool(fails)
 
+    def fail_flush(self, fails: int) -> None:
+        self.flush_fails = bool(fails)
+
     def state(self) -> object:
-        left, self.file.fails = self.file.content, False
+        left, self.file.fails, self.flush_fails = self.file.content, False, False
         self.offsets.save()
         wanted = repr({"offsetTable": dict(self.offsets.by_level())})
         require_rule(self.file.content in (wanted, None), "a save leaves out a number", found=self.file.content)
         require_rule(self.durable >= self.copies, "a saved number covers a copy that is not durable", contract=2)
         return left
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("deliver", (1, 2), role="delivery"),
+        entry("save"),
+        entry("fail", (1,)).then("save").then("fail", (0,)),
+        entry("fail_flush", (1,)).then("save").then("fail_flush", (0,)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("delay", [call("save")], [call("deliver", 2), call("save")], before=[call("deliver", 1)]),
         program("delay", [call("save")], [call("save")], before=[call("deliver", 1)]),
@@ -317,6 +355,11 @@ class FiltersBench(Bench):
     def state(self) -> object:
         return [self.bit_map(topic) for topic in range(2)]
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("register", (1, 2), (0, 1)),
+        entry("unregister", (1, 2), (0, 1)),
+        entry("bit_map", (0, 1)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("filters", [call("register", 1, 0)], [call("register", 2, 0)]),
         program("filters", [call("register", 1, 0)], [call("unregister", 2, 0)], before=[call("register", 2, 0)]),
@@ -354,6 +397,10 @@ class FlagsBench(Bench):
         flags = self.flags
         return int(flags.bits), flags.readable, flags.writeable, flags.queue_writeable
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("set", range(4)),
+        entry("clear", range(4)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("flags", [call("set", 0)], [call("set", 1)]),
         program("flags", [call("set", 0)], [call("clear", 1)], before=[call("set", 1)]),
@@ -368,6 +415,7 @@ class _Directories:
     def __init__(self) -> None:
         self.there = {"/s"}
         self.durable = {"/s"}
+        self.fails = 0
 
     def stat(self, path: str) -> object:
         return path if path in self.there else None
@@ -377,8 +425,13 @@ class _Directories:
         self.there.add(path)
 
     def sync_directory(self, path: str) -> None:
+        if path not in self.there:
+            raise FileNotFoundError(2, "no such directory", path)
         names = {each for each in self.there if each.rpartition("/")[0] == path}
         slow("a directory is synced")
+        if self.fails and path == "/s":
+            self.fails -= 1
+            raise OSError(5, "planned failure")
         self.durable |= names
 
 
@@ -395,14 +448,25 @@ class TreeBench(Bench):
         self.tree.make(f"/s/t{topic}/{queue}")
 
     def sync(self, topic: int, queue: int) -> None:
-        self.tree.sync(f"/s/t{topic}/{queue}")
+        if f"/s/t{topic}/{queue}" in self.disk.there:
+            self.tree.sync(f"/s/t{topic}/{queue}")
+
+    def fail_sync(self) -> None:
+        """Let the next sync of the root fail."""
+        self.disk.fails = 1
 
     def state(self) -> object:
-        for path in sorted(self.disk.there):
+        self.disk.fails = 0
+        for path in sorted(each for each in self.disk.there if each.count("/") == _DEPTH):
             self.tree.sync(path)
         require_rule(self.disk.durable >= self.disk.there, "a synced directory is lost after a power loss", contract=2)
         return sorted(self.disk.there)
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("make", (0, 1), (0, 1), role="dispatch"),
+        entry("sync", (0, 1), (0, 1)),
+        entry("fail_sync"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("tree", [call("make", 0, 0), call("sync", 0, 0)], [call("make", 1, 1), call("sync", 1, 1)]),
         program("tree", [call("make", 0, 0), call("sync", 0, 0)], [call("sync", 0, 1)], before=[call("make", 0, 1)]),
@@ -432,6 +496,11 @@ class ReadsBench(Bench):
     def state(self) -> object:
         return self.statistics.snapshot(9_000)
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("count", (0, 1, 2), (5, 1_005)),
+        entry("fall", (1, 2), (5, 7)),
+        entry("snapshot", (6, 1_006)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("reads", [call("count", 1, 5)], [call("count", 2, 6)]),
         program("reads", [call("count", 0, 5)], [call("count", 0, 6)]),
@@ -503,6 +572,10 @@ class ManualBench(Bench):
             if self.deletions.rounds == before:
                 return before
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("request"),
+        entry("step", role="cleaner"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("manual", [call("request")], [call("step")], before=[call("request")]),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from tornpage.impl.config.policy import AllocationPolicy
@@ -22,6 +23,7 @@ from tornpage.impl.read.read_buffer import BufferLease, ReadBuffers
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.explore.interleavings.programs.bench import Bench, Until, call, program, require_rule, slow
+from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
 from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
@@ -54,7 +56,7 @@ class PoolBench(Bench):
     def __init__(self) -> None:
         self.memories: list[_Memory] = []
         self.pool = TransientStorePool(self.count, 4, reserve=cast(Callable[[int], LockedMemory], self._reserve))
-        self.lent: dict[int, memoryview] = {}
+        self.lent: dict[int, list[memoryview]] = {}
 
     def _reserve(self, size_bytes: int) -> _Memory:
         self.memories.append(_Memory(size_bytes))
@@ -67,12 +69,12 @@ class PoolBench(Bench):
         before = view[0]
         require_rule(before == 0, "a buffer is lent twice", contract=11, found=before)
         view[0] = 1
-        self.lent[name] = view
+        self.lent.setdefault(name, []).append(view)
         return True
 
     def give_back(self, name: int) -> None:
-        view = self.lent.pop(name, None)
-        if view is not None:
+        if self.lent.get(name):
+            view = self.lent[name].pop()
             view[0] = 0
             self.pool.give_back(view)
 
@@ -82,10 +84,15 @@ class PoolBench(Bench):
     def state(self) -> object:
         released = sum(memory.released for memory in self.memories)
         free = self.pool.free
-        total = free + len(self.lent) + released
+        total = free + sum(map(len, self.lent.values())) + released
         require_rule(total == self.count, "buffers are lost", contract=11, found=f"{total} of {self.count}")
         return free, released, self.pool.close(), sum(memory.released for memory in self.memories)
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("borrow", (1, 2)),
+        entry("give_back", (1, 2)),
+        entry("close"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("pool", [call("borrow", 1)], [call("borrow", 2)]),
         program("pool", [call("borrow", 1), call("give_back", 1)], [call("borrow", 2), call("give_back", 2)]),
@@ -100,6 +107,11 @@ class SmallPoolBench(PoolBench):
     """One preallocated buffer."""
 
     count = 1
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("borrow", (1, 2)),
+        entry("give_back", (1, 2)),
+        entry("close"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("small pool", [call("borrow", 1)], [call("borrow", 2)]),
         program("small pool", [call("give_back", 1)], [call("borrow", 2)], before=[call("borrow", 1)]),
@@ -169,6 +181,19 @@ class AllocationBench(Bench):
     def give_back(self, index: int) -> None:
         self.allocation.give_back(self.taken.pop(index))
 
+    def take_next(self) -> int:
+        return self.take(len(self.taken))
+
+    def give_back_last(self) -> None:
+        if self.taken:
+            self.give_back(len(self.taken) - 1)
+
+    @classmethod
+    def completed(cls, scenario: Scenario) -> Scenario:
+        """Return the program with the service in a task of its own."""
+        takes = sum(each.call == "take_next" for task in (scenario.before, *scenario.tasks) for each in task)  # type: ignore[union-attr]
+        return replace(scenario, tasks=(*scenario.tasks, (call("serve", takes),)))
+
     def serve(self, takes: int) -> None:
         runner = self.runners[0]
         while True:
@@ -190,6 +215,11 @@ class AllocationBench(Bench):
         require_rule(not left, "a close leaves files that no put has used", found=left)
         return there
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("take_next", role="put lock"),
+        entry("give_back_last", role="put lock"),
+        entry("fail", (0, 1, 2)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("allocation", [call("take", 0), call("take", 1)], [call("serve", 2)]),
         program(
@@ -216,7 +246,9 @@ class TimeOutsBench(Bench):
         self.requests: dict[int, Awaited] = {}
 
     def watch(self, number: int, deadline_ms: int) -> None:
-        answers = self.answers.setdefault(number, [])
+        if number in self.answers:
+            return
+        answers = self.answers[number] = []
         request = Awaited(
             answers.append, end_offset=number, deadline_ms=deadline_ms, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT
         )
@@ -229,7 +261,8 @@ class TimeOutsBench(Bench):
         self.due_ms = self.time_outs.step(now_ms)
 
     def answer(self, number: int) -> None:
-        self.requests[number].answer(PutStatus.PUT_OK)
+        if number in self.requests:
+            self.requests[number].answer(PutStatus.PUT_OK)
 
     def finish(self) -> None:
         self.time_outs.finish()
@@ -247,6 +280,12 @@ class TimeOutsBench(Bench):
         require_rule(not left, "a request does not get one answer", contract=16, found=left)
         return answers
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("watch", range(1, 5), (10, 20)),
+        entry("step", (5, 10, 20), role="service"),
+        entry("answer", range(1, 5)),
+        entry("finish", role="service"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("time-outs", [call("watch", 1, 10)], [call("step", 10)], before=[call("watch", 2, 10)]),
         program("time-outs", [call("watch", 1, 10)], [call("finish")]),
@@ -272,6 +311,8 @@ class ReplicasBench(Bench):
         self.answers: dict[int, list[PutStatus]] = {}
 
     def request(self, offset: int) -> None:
+        if offset in self.answers:
+            return
         said = self.answers[offset] = []
         timeout = PutStatus.FLUSH_SLAVE_TIMEOUT
         self.replicas.request(Awaited(said.append, end_offset=offset, deadline_ms=10, timeout_status=timeout))
@@ -291,6 +332,12 @@ class ReplicasBench(Bench):
     def close(self) -> None:
         self.replicas.close()
 
+    def waiting(self) -> int:
+        return self.replicas.waiting
+
+    def end_from(self, offset: int) -> int | None:
+        return self.replicas.end_from(offset)
+
     def state(self) -> object:
         answers = {offset: list(map(str, said)) for offset, said in sorted(self.answers.items())}
         acknowledged = self.replicas.acknowledged_offset
@@ -299,6 +346,16 @@ class ReplicasBench(Bench):
         require_rule(not left, "a request for replicas gets no answer", contract=16, found=left)
         return answers, acknowledged
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("request", range(3, 8)),
+        entry("note", (1, 2), (3, 5, 9)),
+        entry("forget", (1, 2)),
+        entry("step", (5, 10), role="service"),
+        entry("forgo", (4, 6), role="service"),
+        entry("close", role="service"),
+        entry("waiting"),
+        entry("end_from", (4, 6)),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("replicas", [call("request", 5)], [call("note", 1, 5)]),
         program("replicas", [call("request", 5)], [call("close")]),
@@ -363,13 +420,16 @@ class HoldBench(Bench):
             guard=_guard,
         )
         self.answers: dict[int, Future[GetMessageResult]] = {}
+        self.begun: set[int] = set()
 
     def _runner(self, service: Service) -> SteppedRunner:
         self.runners.append(SteppedRunner(service, lambda: self.now_ms))
         return self.runners[-1]
 
     def pull(self, number: int) -> None:
-        self.answers[number] = self.hold.pull(PullRequest(("T", 0), 0, 1), 10)
+        if number not in self.begun:
+            self.begun.add(number)
+            self.answers[number] = self.hold.pull(PullRequest(("T", 0), 0, 1), 10)
 
     def put(self) -> None:
         self.pulls.maximum += 1
@@ -408,6 +468,15 @@ class HoldBench(Bench):
         require_rule(not left, "a pull gets no answer after its deadline", contract=16, found=left)
         return answers, held
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("pull", (1, 2, 3)),
+        entry("put", role="dispatch"),
+        entry("deleted"),
+        entry("cancel", (1, 2, 3)),
+        entry("step"),
+        entry("late"),
+        entry("stop"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("hold", [call("pull", 1)], [call("put")]),
         program("hold", [call("pull", 1)], [call("stop")]),
@@ -428,6 +497,15 @@ class FullHoldBench(HoldBench):
     """A hold for one pull."""
 
     held_max = 1
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("pull", (1, 2, 3)),
+        entry("put", role="dispatch"),
+        entry("deleted"),
+        entry("cancel", (1, 2, 3)),
+        entry("step"),
+        entry("late"),
+        entry("stop"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("full hold", [call("pull", 1)], [call("pull", 2)]),
         program("full hold", [call("cancel", 1)], [call("pull", 2)], before=[call("pull", 1)]),
@@ -460,8 +538,10 @@ class GroupCommitBench(Bench):
         return self.flushed
 
     def submit(self, number: int) -> None:
+        if number in self.answers:
+            return
         self.written = max(self.written, number)
-        answers = self.answers.setdefault(number, [])
+        answers = self.answers[number] = []
         request = Awaited(answers.append, end_offset=number, deadline_ms=0, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT)
         self.commit.submit(request)
 
@@ -479,6 +559,11 @@ class GroupCommitBench(Bench):
         require_rule(not wrong, "a put does not get one answer", contract=16, found=wrong)
         return answers
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("submit", range(1, 5)),
+        entry("step", role="service"),
+        entry("finish", role="service"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("group commit", [call("submit", 1)], [call("step")]),
         program("group commit", [call("submit", 1)], [call("finish")]),
@@ -496,9 +581,12 @@ class AnswerBench(Bench):
     def __init__(self) -> None:
         self.answer: LightFuture[int] = LightFuture()
         self.called = 0
+        self.is_set = False
 
     def set(self) -> None:
-        self.answer.set_result(1)
+        if not self.is_set:
+            self.is_set = True
+            self.answer.set_result(1)
 
     def wait(self) -> int:
         Until("an answer or a caller that waits", lambda: True).wait()
@@ -513,6 +601,11 @@ class AnswerBench(Bench):
     def state(self) -> object:
         return self.called, self.answer.done()
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("wait", waits=True),
+        entry("set", role="service"),
+        entry("add"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("answer", [call("wait")], [call("set")]),
         program("answer", [call("add")], [call("set")]),
@@ -560,10 +653,21 @@ class RunnerBench(Bench):
         self.runner.stop()
         self.service.is_stopped = True
 
+    @classmethod
+    def completed(cls, scenario: Scenario) -> Scenario:
+        """Return the program without earlier calls, since these have no thread, and with a stop."""
+        first, *others = scenario.tasks
+        return replace(scenario, before=(), tasks=((*first, call("stop")), *others))
+
     def state(self) -> object:
         require_rule(not self.service.after_stop, "a step runs after the stop of its service", contract=16)
         return ""
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("wake"),
+        entry("start"),
+        entry("stop"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("runner", [call("wake"), call("stop")], [call("wake")]),
         program("runner", [call("wake"), call("wake"), call("stop")]),
@@ -604,6 +708,7 @@ class MappedFileBench(Bench):
     def __init__(self) -> None:
         self.disk = _Mapped()
         self.file = MappedFile(cast(Files, self.disk), cast(Any, None), base_offset=0, written_position=8, guard=_guard)
+        self.holds = 0
 
     def read(self) -> bool:
         if not self.file.hold():
@@ -613,6 +718,17 @@ class MappedFileBench(Bench):
         self.file.release()
         return True
 
+    def hold(self) -> bool:
+        is_held = self.file.hold()
+        self.holds += is_held
+        return is_held
+
+    def release(self) -> None:
+        if self.holds:
+            require_rule(not self.disk.unmapped, "memory is released under a reader", contract=11)
+            self.holds -= 1
+            self.file.release()
+
     def close(self) -> None:
         self.file.close()
 
@@ -620,10 +736,17 @@ class MappedFileBench(Bench):
         return self.file.unmap_if_unused()
 
     def state(self) -> object:
+        while self.holds:
+            self.release()
         self.file.close()
         require_rule(self.disk.unmapped == 1, "a closed file stays mapped", contract=11, found=self.disk.unmapped)
         return self.disk.unmapped, self.disk.closed, self.file.is_unreferenced
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("hold").then("release"),
+        entry("close"),
+        entry("unmap"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("mapped file", [call("read")], [call("close")]),
         program("mapped file", [call("read")], [call("read")]),
@@ -667,8 +790,13 @@ class BuffersBench(Bench):
         self.buffers = ReadBuffers(guard=_guard)
         self.files = [_Held(), _Held()]
         self.leases: dict[int, BufferLease] = {}
+        self.begun: set[int] = set()
+        self.given_back: set[int] = set()
 
     def lease(self, name: int, file: int) -> bool:
+        if name in self.begun:
+            return False
+        self.begun.add(name)
         lease = self.buffers.lease(cast(MappedFile, self.files[file]))
         if lease is None:
             return False
@@ -676,10 +804,12 @@ class BuffersBench(Bench):
         return True
 
     def give_back(self, name: int) -> None:
-        self.leases[name].give_back()
+        if name in self.leases and name not in self.given_back:
+            self.given_back.add(name)
+            self.leases[name].give_back()
 
     def end(self, name: int) -> bool:
-        return self.leases[name].end()
+        return name in self.leases and self.leases[name].end()
 
     def revoke(self, file: int) -> int:
         return self.buffers.revoke(cast(MappedFile, self.files[file]))
@@ -703,6 +833,15 @@ class BuffersBench(Bench):
         lent = sorted(self.files.index(cast(_Held, file)) for file in self.buffers._lent)
         return held, ended, is_shut, lent
 
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("lease", (1, 2, 3), (0, 1)),
+        entry("give_back", (1, 2, 3)),
+        entry("end", (1, 2, 3)),
+        entry("revoke", (0, 1)),
+        entry("held"),
+        entry("shut"),
+        entry("leaked"),
+    )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("buffers", [call("lease", 1, 0)], [call("shut")]),
         program("buffers", [call("give_back", 1)], [call("shut")], before=[call("lease", 1, 0)]),

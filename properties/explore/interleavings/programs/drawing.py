@@ -1,0 +1,76 @@
+"""Draw programs of single parts from the menus of their benches.
+
+A menu names the calls of a part with the possible arguments. Each pair of its entries becomes a program in turn: two
+tasks begin with these entries. What happened before, further calls and a third task are drawn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from random import Random
+from typing import Final
+
+from tornpage.properties.explore.interleavings.operations import PartCall
+from tornpage.properties.explore.interleavings.scenario import Scenario
+
+__all__ = ["Entry", "drawn_programs", "entry"]
+
+_BEFORE_MAX: Final = 4
+_LONGER_SHARE: Final = 0.4
+_THIRD_SHARE: Final = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Name calls that are drawn together, each with the possible values of its arguments.
+
+    Entries with one `role` are made by one task of a program only, as by the one thread that dispatches. An entry that
+    `waits` needs another task, so it is never made before the tasks.
+    """
+
+    calls: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
+    role: str = ""
+    waits: bool = False
+
+    def draw(self, rng: Random) -> tuple[PartCall, ...]:
+        """Return the calls with drawn arguments."""
+        return tuple(PartCall(name, tuple(rng.choice(domain) for domain in domains)) for name, domains in self.calls)
+
+    def then(self, name: str, *domains: Sequence[int]) -> "Entry":
+        """Return the entry with one call more."""
+        return Entry((*self.calls, (name, tuple(map(tuple, domains)))), self.role, self.waits)
+
+
+def entry(name: str, *domains: Sequence[int], role: str = "", waits: bool = False) -> Entry:
+    """Return an entry with one call; each of `domains` has the values of an argument."""
+    return Entry(((name, tuple(map(tuple, domains))),), role, waits)
+
+
+def drawn_programs(part: str, menu: Sequence[Entry], rng: Random) -> Iterator[Scenario]:
+    """Yield programs of a part without end, each pair of entries once in each round."""
+    pairs = [pair for pair in combinations_with_replacement(menu, 2) if not pair[0].role or len({*_roles(pair)}) == 2]
+    while pairs:
+        rng.shuffle(pairs)
+        for pair in pairs:
+            yield _around(part, pair, menu, rng)
+
+
+def _roles(entries: Sequence[Entry]) -> list[str]:
+    return [each.role for each in entries]
+
+
+def _around(part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Random) -> Scenario:
+    """Return a program in which two tasks begin with the pair."""
+    tasks = [[each] for each in rng.sample(pair, 2)]
+    if rng.random() < _THIRD_SHARE:
+        tasks.append([])
+    for number, task in enumerate(tasks):
+        others = {each.role for other in (*tasks[:number], *tasks[number + 1 :]) for each in other} - {""}
+        possible = [each for each in menu if each.role not in others]
+        if possible and (not task or rng.random() < _LONGER_SHARE):
+            task.append(rng.choice(possible))
+    before = rng.choices([each for each in menu if not each.waits], k=rng.randint(0, _BEFORE_MAX))
+    drawn = tuple(tuple(call for each in task for call in each.draw(rng)) for task in tasks if task)
+    return Scenario(
+        part, before=tuple(call for each in before for call in each.draw(rng)), tasks=drawn, services=(), part=part
+    )
