@@ -53,15 +53,10 @@ class DirectoryTree:
         while path != self._root:
             parent = directory_of(path)
             with self._guard:
-                served = self._new.pop(parent) if path in self._new.get(parent, ()) else set()
+                new = self._new.get(parent, ())
+                served = set(new) if path in new else set()
             if served:
-                self._sync_parent(parent, served)
+                self._files.sync_directory(parent)
+                with self._guard:
+                    self._new[parent] -= served  # last, so that a sync meanwhile syncs them too
             path = parent
-
-    def _sync_parent(self, parent: str, served: set[str]) -> None:
-        try:
-            self._files.sync_directory(parent)
-        except OSError:
-            with self._guard:
-                self._new.setdefault(parent, set()).update(served)
-            raise

@@ -164,9 +164,10 @@ class RecordWindow(Sequence[RecordBuffer]):
 
     def _buffers(self, places: Sequence[int]) -> list[RecordBuffer]:
         """Return the buffers of some records, and create those that do not exist yet."""
-        lease, made, units = self._lease, self._made, self._units
+        lease, units = self._lease, self._units
         found = []
         with lease.guard:
+            made = self._made  # read here, since an iteration replaces it
             for place in places:
                 buffer = made.get(place)
                 if buffer is None:
@@ -179,13 +180,13 @@ class RecordWindow(Sequence[RecordBuffer]):
 
     def release(self) -> None:
         """Release all buffers. Idempotent."""
-        lease, made = self._lease, self._made
+        lease = self._lease
         with lease.guard:
             if self._released:
                 return
             self._released = True
             count = self._count
-            for buffer in made.values():
+            for buffer in self._made.values():
                 count -= buffer._released
                 buffer._released = True
             last = lease.drop(count)

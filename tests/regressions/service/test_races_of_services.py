@@ -1,11 +1,15 @@
-"""Two services meet a call of another thread between two steps of theirs.
+"""Services meet a call of another thread between two steps of theirs.
 
 Symptom: a step of the requests for replicas ended with TypeError during a close. A put that needed a log file reported
-"not ready after 5000 ms" at once, in place of the failed creation.
+"not ready after 5000 ms" at once, in place of the failed creation. A sync of a queue's directory returned before the
+name of the directory was durable, and held no error if that sync failed. Two threads that used one answer of a pull got
+two buffers for one record, so that its release counted twice.
 Cause: the step read its next deadline twice, and a close removed it between the reads. The service that creates log
-files noted a failure first and answered later. A put that began to wait between these two cleared the failure.
+files noted a failure first and answered later. A put that began to wait between these two cleared the failure. A sync
+took all new names of a directory out of the table before it made them durable, so that a second sync found none. The table of buffers was read before the lock, and an iteration replaced it meanwhile.
 Fix: the deadline is read once (impl/replication/requests.py, `step`). Failure and answer change under one lock
-(impl/log/allocation.py, `_answer`).
+(impl/log/allocation.py, `_answer`). Names stay in the table until they are durable (impl/queue/directory_tree.py). The table
+of buffers is read under the lock (impl/read/read_buffer.py, `_buffers`, `release`).
 Found by: `tornpage explore interleavings`, with a preemption before any bytecode that may touch shared state.
 """
 
@@ -16,7 +20,7 @@ import pytest
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.interleavings.part_searches import PartTally, first_search
 from tornpage.properties.explore.interleavings.programs.bench import call, program
-from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Scenario
 
 PROGRAMS = {
@@ -24,20 +28,23 @@ PROGRAMS = {
     "a put after a failed creation": program(
         "allocation", [call("take_next")], [call("fail", 2)], [call("serve", 2)], before=[call("take_next")]
     ),
+    "an iteration beside a look at one record": program("window", [call("iterate")], [call("get", 1)]),
+    "an iteration beside a release": program("window", [call("iterate")], [call("release")]),
+    "two syncs below one directory": program(
+        "tree", [call("sync", 0, 0)], [call("sync", 1, 0)], before=[call("make", 0, 0), call("make", 1, 0)]
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_single_preemption_breaks_the_program(name: str) -> None:
     scenario: Scenario = PROGRAMS[name]
-    tally, runs = PartTally(), 0
-    search = first_search(scenario, tally)
-    interleaving = next(search)
-    with choose_tracker("auto") as tracker:
-        while not tally.completed[1]:
+    search, runs = first_search(scenario, PartTally()), 0
+    ran: Ran | None = None
+    with choose_tracker("auto") as tracker, suppress(StopIteration):
+        while True:
+            interleaving = next(search) if ran is None else search.send(ran)
             ran = run_interleaving(interleaving, tracker=tracker)
             assert ran.broken is None, ran.broken
             runs += 1
-            with suppress(StopIteration):
-                interleaving = search.send(ran)
     assert runs > 40
