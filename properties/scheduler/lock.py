@@ -5,6 +5,7 @@ schedule chooses among the waiting tasks and those that arrive, as an operating 
 """
 
 import sys
+from collections.abc import Callable
 from types import CodeType, TracebackType
 from typing import Final
 
@@ -172,6 +173,12 @@ class CooperativeCondition:
         if not notice.is_free:
             task.wait_for(notice)
         return self._lock.acquire()
+
+    def wait_for(self, predicate: Callable[[], object], timeout: float | None = None) -> bool:
+        """Wait until a predicate holds. Raises what `wait` raises."""
+        while not predicate():
+            self.wait(timeout)
+        return True
 
     def notify(self, n: int = 1) -> None:
         """End the wait of up to `n` tasks.

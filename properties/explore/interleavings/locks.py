@@ -109,10 +109,10 @@ class _Thread:
             raise RuntimeError("can't start new thread")
         _WAITING.pop(0).thread = self
 
-    def join(self) -> None:
-        """Wait until the task has ended."""
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the task has ended; a time-out is over at once."""
         task = current_task()
-        if task is not None and not self.is_over:
+        if timeout is None and task is not None and not self.is_over:
             task.wait_for(_Until("the end of a thread", lambda: self.is_over))
 
 

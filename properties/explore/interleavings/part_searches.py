@@ -37,9 +37,9 @@ class PartTally:
     """Count the searches of part programs, and the runs by priorities.
 
     `completed` has, by number of preemptions, how many programs hold with all schedules of at most that number: one
-    before any shared bytecode, two between lines. `drawn_programs` counts the programs that were drawn. `exhausted` counts the programs of which every order was run, or is equivalent to one that was. `equivalent`
-    counts the runs that repeated an order. `priorities` has, by number of tasks and depth, the runs and their most
-    yield points.
+    before any shared bytecode, two between lines. `drawn_programs` counts the drawn programs. `exhausted` counts the
+    programs of which every order was run, or is equivalent to one that was. `equivalent` counts the runs that repeated
+    an order. `priorities` has, by number of tasks and depth, the runs and their most yield points.
     """
 
     completed: Counter[int] = field(default_factory=Counter)

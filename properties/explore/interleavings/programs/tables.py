@@ -448,12 +448,15 @@ class TreeBench(Bench):
         self.tree.make(f"/s/t{topic}/{queue}")
 
     def sync(self, topic: int, queue: int) -> None:
-        if f"/s/t{topic}/{queue}" in self.disk.there:
-            self.tree.sync(f"/s/t{topic}/{queue}")
+        path = f"/s/t{topic}/{queue}"
+        if path in self.disk.there:
+            self.tree.sync(path)
+            is_durable = {path, path.rpartition("/")[0]} <= self.disk.durable
+            require_rule(is_durable, "a sync returns before a name of its path is durable", contract=2)
 
-    def fail_sync(self) -> None:
-        """Let the next sync of the root fail."""
-        self.disk.fails = 1
+    def fail_sync(self, count: int) -> None:
+        """Let the next syncs of the root fail."""
+        self.disk.fails = count
 
     def state(self) -> object:
         self.disk.fails = 0
@@ -465,7 +468,7 @@ class TreeBench(Bench):
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("make", (0, 1), (0, 1), role="dispatch"),
         entry("sync", (0, 1), (0, 1)),
-        entry("fail_sync"),
+        entry("fail_sync", (1, 2)).then("sync", (0, 1), (0, 1)),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("tree", [call("make", 0, 0), call("sync", 0, 0)], [call("make", 1, 1), call("sync", 1, 1)]),

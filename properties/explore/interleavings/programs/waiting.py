@@ -1,5 +1,6 @@
 """Benches of parts with waiting callers: pulls, flushes, replicas, files and threads."""
 
+import struct
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -19,7 +20,7 @@ from tornpage.impl.put.time_outs import Awaited, TimeOuts
 from tornpage.impl.read.held_pulls import PullRequest, QueueName
 from tornpage.impl.read.pull_hold import PullHold
 from tornpage.impl.read.queue_pull import GetMessageResult
-from tornpage.impl.read.read_buffer import BufferLease, ReadBuffers
+from tornpage.impl.read.read_buffer import BufferLease, ReadBuffers, RecordBuffer
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.explore.interleavings.programs.bench import Bench, Until, call, program, require_rule, slow
@@ -377,28 +378,32 @@ class ReplicasBench(Bench):
 
 
 class _Pulls:
-    """Stand in for the reads of a store: one queue whose maximum rises."""
+    """Stand in for the reads of a store: two queues, whose messages match the filter of a pull or not."""
 
     def __init__(self) -> None:
-        self.maximum = 0
+        self.queues: dict[QueueName, list[bool]] = {("T", 0): [], ("T", 1): []}
 
-    def _result(self, offset: int) -> GetMessageResult:
-        status = GetStatus.FOUND if offset < self.maximum else GetStatus.OFFSET_OVERFLOW_ONE
-        if not self.maximum:
+    def _result(self, queue: QueueName, offset: int) -> GetMessageResult:
+        matches = self.queues[queue]
+        maximum = len(matches)
+        if any(matches[offset:]):
+            return GetMessageResult(GetStatus.FOUND, offset + 1, 0, maximum)
+        status = GetStatus.NO_MATCHED_MESSAGE if offset < maximum else GetStatus.OFFSET_OVERFLOW_ONE
+        if not maximum:
             status = GetStatus.NO_MESSAGE_IN_QUEUE
-        return GetMessageResult(status, self.maximum, 0, self.maximum)
+        return GetMessageResult(status, maximum, 0, maximum)
 
     def pull(self, request: PullRequest) -> GetMessageResult:
         slow("a queue is read")
-        return self._result(request.offset)
+        return self._result(request.queue, request.offset)
 
     def look(self, request: PullRequest, offset: int) -> GetMessageResult:
         slow("a queue is looked at")
-        return self._result(offset)
+        return self._result(request.queue, offset)
 
-    def range_of(self, _queue: QueueName) -> tuple[int, int]:
+    def range_of(self, queue: QueueName) -> tuple[int, int]:
         slow("bounds are read")
-        return 0, self.maximum
+        return 0, len(self.queues[queue])
 
 
 class HoldBench(Bench):
@@ -421,22 +426,29 @@ class HoldBench(Bench):
         )
         self.answers: dict[int, Future[GetMessageResult]] = {}
         self.begun: set[int] = set()
+        self.queues: dict[int, QueueName] = {}
 
     def _runner(self, service: Service) -> SteppedRunner:
         self.runners.append(SteppedRunner(service, lambda: self.now_ms))
         return self.runners[-1]
 
-    def pull(self, number: int) -> None:
+    def pull(self, number: int, queue: int = 0) -> None:
         if number not in self.begun:
             self.begun.add(number)
-            self.answers[number] = self.hold.pull(PullRequest(("T", 0), 0, 1), 10)
+            self.queues[number] = "T", queue
+            self.answers[number] = self.hold.pull(PullRequest(("T", queue), 0, 1), 10)
 
-    def put(self) -> None:
-        self.pulls.maximum += 1
+    def put(self, queue: int = 0, matches: int = 1) -> None:
+        self.pulls.queues["T", queue].append(bool(matches))
         if self.hold.held_count:
-            self.hold._note({("T", 0)})  # as `dispatched` does with the name of each run
+            self.hold._note({("T", queue)})  # as `dispatched` does with the name of each run
 
     def deleted(self) -> None:
+        self.hold.queues_deleted()
+
+    def delete(self, queue: int) -> None:
+        """Delete a queue, whose numbers restart."""
+        self.pulls.queues["T", queue].clear()
         self.hold.queues_deleted()
 
     def cancel(self, number: int) -> bool:
@@ -457,7 +469,8 @@ class HoldBench(Bench):
         if self.runners[0].is_woken:
             self.runners[0].step()
         answers = {number: _text(answer) for number, answer in sorted(self.answers.items())}
-        missed = [number for number, said in answers.items() if said == "waits" and self.pulls.maximum]
+        there = {queue for queue, matches in self.pulls.queues.items() if any(matches)}
+        missed = [number for number, said in answers.items() if said == "waits" and self.queues[number] in there]
         require_rule(not missed, "a pull waits although its message is there", contract=16, found=missed)
         held = self.hold.held_count
         waiting = sum(said == "waits" for said in answers.values())
@@ -469,9 +482,9 @@ class HoldBench(Bench):
         return answers, held
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("pull", (1, 2, 3)),
-        entry("put", role="dispatch"),
-        entry("deleted"),
+        entry("pull", (1, 2, 3), (0, 1)),
+        entry("put", (0, 1), (0, 1), role="dispatch"),
+        entry("delete", (0, 1), role="dispatch"),
         entry("cancel", (1, 2, 3)),
         entry("step"),
         entry("late"),
@@ -498,9 +511,9 @@ class FullHoldBench(HoldBench):
 
     held_max = 1
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("pull", (1, 2, 3)),
-        entry("put", role="dispatch"),
-        entry("deleted"),
+        entry("pull", (1, 2, 3), (0, 1)),
+        entry("put", (0, 1), (0, 1), role="dispatch"),
+        entry("delete", (0, 1), role="dispatch"),
         entry("cancel", (1, 2, 3)),
         entry("step"),
         entry("late"),
@@ -732,8 +745,8 @@ class MappedFileBench(Bench):
     def close(self) -> None:
         self.file.close()
 
-    def unmap(self) -> bool:
-        return self.file.unmap_if_unused()
+    def unmap(self) -> None:
+        self.file.unmap_if_unused()
 
     def state(self) -> object:
         while self.holds:
@@ -854,6 +867,67 @@ class BuffersBench(Bench):
     )
 
 
+class WindowBench(Bench):
+    """The buffers of one answer, used by two threads."""
+
+    modules = ("tornpage.impl.read.read_buffer",)
+    _COUNT = 2
+
+    def __init__(self) -> None:
+        self.buffers = ReadBuffers(guard=_guard)
+        self.file = _Held()
+        lease = self.buffers.lease(cast(MappedFile, self.file))
+        assert lease is not None
+        self.lease = lease
+        units = b"".join(struct.pack(">qiq", 4 * number, 4, 0) for number in range(self._COUNT))
+        self.window = lease.window(units, self._COUNT, 0, 4 * self._COUNT)
+        self.single = lease.buffer(0, 4)
+        lease.give_back()
+        self.first: dict[int, RecordBuffer] = {}
+
+    def _look(self, number: int, buffer: RecordBuffer) -> None:
+        require_rule(self.first.setdefault(number, buffer) is buffer, "one record has two buffers", contract=11)
+
+    def iterate(self) -> None:
+        for number, buffer in enumerate(self.window):
+            self._look(number, buffer)
+
+    def get(self, number: int) -> None:
+        self._look(number, self.window[number])
+
+    def release(self) -> None:
+        self.window.release()
+
+    def release_one(self, number: int) -> None:
+        self.window[number].release()
+
+    def release_single(self) -> None:
+        self.single.release()
+
+    def shut(self) -> None:
+        self.buffers.shut()
+
+    def state(self) -> object:
+        for number in range(self._COUNT):
+            self.window[number].release()
+        self.window.release()
+        self.single.release()
+        count, held = self.lease.buffer_count, self.file.references - 1
+        require_rule(
+            self.lease.ended and not held, "released buffers hold a file", contract=11, found=f"{count} {held}"
+        )
+        return count, self.buffers.is_shut
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("iterate"),
+        entry("get", (0, 1)),
+        entry("release"),
+        entry("release_one", (0, 1)),
+        entry("release_single"),
+        entry("shut"),
+    )
+
+
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "pool": PoolBench,
     "small pool": SmallPoolBench,
@@ -867,4 +941,5 @@ BENCHES: Mapping[str, Callable[[], Bench]] = {
     "runner": RunnerBench,
     "mapped file": MappedFileBench,
     "buffers": BuffersBench,
+    "window": WindowBench,
 }
