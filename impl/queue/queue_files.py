@@ -332,8 +332,9 @@ class QueueFiles:
                     flushed = True
             if self._names_pending and (flushed or least_pages == 0):
                 self._sync_names()
+            end = self.end_position  # before the files, since an append may follow
             unflushed = self._unflushed()
-            return unflushed[0].base_offset + unflushed[0].flushed_position if unflushed else self.end_position
+            return unflushed[0].base_offset + unflushed[0].flushed_position if unflushed else end
 
     def _unflushed(self) -> tuple[MappedFile, ...]:
         """Return the files from the first one that is not flushed to its end.

@@ -2,14 +2,18 @@
 
 Symptom: a step of the requests for replicas ended with TypeError during a close. A put that needed a log file reported
 "not ready after 5000 ms" at once, in place of the failed creation. A sync of a queue's directory returned before the
-name of the directory was durable, and held no error if that sync failed. Two threads that used one answer of a pull got
-two buffers for one record, so that its release counted twice.
+name of the directory was durable, and raised no error if the sync of that name failed. Two threads that used one answer
+of a pull got two buffers for one record, so that its release counted twice. A flush of a queue reported as flushed what
+was appended at its end.
 Cause: the step read its next deadline twice, and a close removed it between the reads. The service that creates log
 files noted a failure first and answered later. A put that began to wait between these two cleared the failure. A sync
-took all new names of a directory out of the table before it made them durable, so that a second sync found none. The table of buffers was read before the lock, and an iteration replaced it meanwhile.
+took all new names of a directory out of the table before it made them durable, so that a second sync found none. The
+table of buffers was read before the lock, and an iteration replaced it meanwhile. A flush that found all files flushed
+read the end of the queue afterwards.
 Fix: the deadline is read once (impl/replication/requests.py, `step`). Failure and answer change under one lock
-(impl/log/allocation.py, `_answer`). Names stay in the table until they are durable (impl/queue/directory_tree.py). The table
-of buffers is read under the lock (impl/read/read_buffer.py, `_buffers`, `release`).
+(impl/log/allocation.py, `_answer`). Names stay in the table until they are durable (impl/queue/directory_tree.py). The
+table of buffers is read under the lock (impl/read/read_buffer.py, `_buffers`, `release`). The end of a queue is read
+before its files (impl/queue/queue_files.py, `flush`).
 Found by: `tornpage explore interleavings`, with a preemption before any bytecode that may touch shared state.
 """
 
@@ -30,6 +34,7 @@ PROGRAMS = {
     ),
     "an iteration beside a look at one record": program("window", [call("iterate")], [call("get", 1)]),
     "an iteration beside a release": program("window", [call("iterate")], [call("release")]),
+    "a first append beside a flush": program("queue files", [call("append", 1)], [call("flush")]),
     "two syncs below one directory": program(
         "tree", [call("sync", 0, 0)], [call("sync", 1, 0)], before=[call("make", 0, 0), call("make", 1, 0)]
     ),
