@@ -7,7 +7,7 @@ from random import Random
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
-from tornpage.properties.explore.interleavings.programs import groups, stores, tables, waiting
+from tornpage.properties.explore.interleavings.programs import files, groups, stores, tables, waiting
 from tornpage.properties.explore.interleavings.programs.bench import (
     Bench,
     Result,
@@ -22,7 +22,7 @@ from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 __all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "run_program"]
 
 POINTS_MAX = 20_000
-BENCHES = {**tables.BENCHES, **waiting.BENCHES, **groups.BENCHES, **stores.BENCHES}
+BENCHES = {**tables.BENCHES, **waiting.BENCHES, **files.BENCHES, **groups.BENCHES, **stores.BENCHES}
 """The benches by name."""
 
 PROGRAMS: tuple[Scenario, ...] = tuple(
