@@ -121,7 +121,7 @@ def test_code_that_is_not_watched_has_no_yield_points() -> None:
     assert [str(turn) for turn in trace.turns] == ["task 1 x0 to end", "task 0 x0 to end"]
 
 
-@pytest.mark.parametrize(("granularity", "found"), [("line", False), ("opcode", True)])
+@pytest.mark.parametrize(("granularity", "found"), [("line", False), ("opcode", True), ("shared opcode", True)])
 def test_an_update_in_one_line_is_lost_between_bytecodes_only(granularity: Granularity, found: bool) -> None:
     totals: list[int] = []
 

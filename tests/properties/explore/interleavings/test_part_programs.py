@@ -16,7 +16,8 @@ from tornpage.properties.explore.interleavings.draws import draw_priorities
 from tornpage.properties.explore.interleavings.part_searches import PartTally, part_searches
 from tornpage.properties.explore.interleavings.parts import watched_modules
 from tornpage.properties.explore.interleavings.programs.bench import Bench, call, program, sequential_results
-from tornpage.properties.explore.interleavings.programs.running import BENCHES, PROGRAMS, modules_of
+from tornpage.properties.explore.interleavings.programs.drawing import drawn_programs, entry
+from tornpage.properties.explore.interleavings.programs.running import BENCHES, PROGRAMS, draw_programs, modules_of
 from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.token import from_token, token_of
@@ -170,6 +171,71 @@ def test_a_rule_of_a_bench_is_a_broken_guarantee(tracker: DirtyTracker, monkeypa
         sequential_results(Losing, program("pool", [call("borrow", 1)]))
 
 
+# ---- drawn programs --------------------------------------------------------------------------------------------------
+
+MENU = (entry("a", (1, 2), role="one"), entry("b", role="one"), entry("c").then("d", (3,)), entry("e", waits=True))
+
+
+def test_each_pair_of_a_menu_is_drawn_once_in_each_round() -> None:
+    pairs = [("a", "c"), ("a", "e"), ("b", "c"), ("b", "e"), ("c", "c"), ("c", "e"), ("e", "e")]
+    drawn = list(islice(drawn_programs("part", MENU, Random(3)), 2 * len(pairs)))
+    for number in (0, len(pairs)):
+        begun = [tuple(sorted(task[0].call for task in each.tasks[:2])) for each in drawn[number : number + len(pairs)]]
+        assert sorted(begun) == pairs
+    assert drawn != list(islice(drawn_programs("part", MENU, Random(4)), len(drawn)))
+
+
+def test_calls_of_one_role_are_in_one_task_and_waits_are_not_made_before() -> None:
+    for scenario in islice(drawn_programs("part", MENU, Random(5)), 200):
+        with_role = [number for number, task in enumerate(scenario.tasks) if {"a", "b"} & {each.call for each in task}]
+        assert len(with_role) <= 1
+        assert "e" not in {each.call for each in scenario.before}
+        for task in scenario.tasks:
+            names = [each.call for each in task]
+            assert all(names[at + 1] == "d" for at, name in enumerate(names) if name == "c")
+
+
+def test_equal_seeds_draw_equal_programs_of_all_benches() -> None:
+    drawn, again = (list(islice(draw_programs(Random(1)), 60)) for _ in range(2))
+    assert drawn == again
+    assert len({each.part for each in drawn}) > 10
+
+
+@pytest.mark.slow
+def test_drawn_programs_of_every_bench_hold_without_preemptions(tracker: DirtyTracker) -> None:
+    parts = set()
+    for scenario in islice(draw_programs(Random(2)), 150):
+        ran = run_interleaving(plain(scenario), tracker=tracker)
+        assert ran.broken is None, f"{scenario.part} {scenario.before} {scenario.tasks}: {ran.broken}"
+        parts.add(scenario.part)
+    assert parts == {name for name, make in BENCHES.items() if make.menu}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("part", ["window", "members", "leases", "returns", "log files", "queue files"])
+def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
+    part: str, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = BENCHES[part]
+    places = {
+        "window": ("lease", "guard"),
+        "members": ("broker", "_guard"),
+        "leases": ("broker", "_guard"),
+        "returns": ("broker", "_send_back_guard"),
+        "log files": ("log", "_flush_lock"),
+        "queue files": ("files", "_flush_lock"),
+    }
+    holder, attribute = places[part]
+
+    class Unguarded(make):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            setattr(getattr(self, holder), attribute, nullcontext())
+
+    monkeypatch.setitem(BENCHES, part, Unguarded)
+    drawn = list(islice(drawn_programs(part, make.menu, Random(1)), 30))  # type: ignore[attr-defined]
+    assert first_broken(drawn, tracker, "shared opcode", most=300) is not None
+
+
 # ---- locks -----------------------------------------------------------------------------------------------------------
 
 
@@ -203,5 +269,5 @@ def test_watched_modules_create_locks_of_the_scheduler_for_a_run_only() -> None:
 def test_each_bench_watches_modules_that_exist_and_has_programs() -> None:
     for make in BENCHES.values():
         assert issubclass(make, Bench)  # type: ignore[arg-type]
-        assert make.programs  # type: ignore[attr-defined]
+        assert make.programs or make.menu  # type: ignore[attr-defined]
     assert len(PROGRAMS) > 80
