@@ -1,8 +1,8 @@
 """Search the programs of single parts in rounds.
 
 Each round tries every program of the benches in one way, in a drawn order. The first round finds most races: one
-preemption before any bytecode that may touch shared state. From the second round on, programs that are drawn from the
-menus of the benches come between these, each searched as in the first round and by priorities.
+preemption before any bytecode that may touch shared state. Programs that are drawn from the menus of the benches come
+between these, each searched as in the first round and by priorities.
 """
 
 from collections import Counter
@@ -26,7 +26,9 @@ _FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 600)
 _SECOND: Final[tuple[Granularity, int, int]] = ("line", 2, 1_500)
 """The yield points, the preemptions and the most runs of each search of a round."""
 
-_DRAWN_BESIDE_A_PROGRAM: Final = 8
+_SEARCHES_BESIDE_A_PROGRAM: Final = 4
+_SEARCHES_BESIDE_A_SEARCH: Final = 16
+"""The searches of drawn programs beside each one of a first and of a later round, two for each drawn program."""
 
 _EXHAUSTIVE_MAX: Final = 1_000
 _DRAWN_OF_EACH: Final = 20
@@ -68,17 +70,23 @@ class PartTally:
 
 def part_searches(rng: Random, tally: PartTally) -> Iterator[Search]:
     """Yield searches without end, each a generator of interleavings of one program."""
-    drawn = draw_programs(Random(f"{rng.random()} drawn"))
+    drawn = _drawn(Random(f"{rng.random()} drawn"), tally)
     programs = list(PROGRAMS)
     rng.shuffle(programs)
     for scenario in programs:
         yield first_search(scenario, tally)
+        yield from islice(drawn, _SEARCHES_BESIDE_A_PROGRAM)
     for search in _later_rounds(programs, rng, tally):
-        for scenario in islice(drawn, _DRAWN_BESIDE_A_PROGRAM):
-            tally.drawn_programs += 1
-            yield first_search(scenario, tally)
-            yield _by_priorities(scenario, Random(f"{rng.random()}"), tally)
+        yield from islice(drawn, _SEARCHES_BESIDE_A_SEARCH)
         yield search
+
+
+def _drawn(rng: Random, tally: PartTally) -> Iterator[Search]:
+    """Yield the searches of drawn programs, two for each."""
+    for scenario in draw_programs(rng):
+        tally.drawn_programs += 1
+        yield first_search(scenario, tally)
+        yield _by_priorities(scenario, Random(f"{rng.random()}"), tally)
 
 
 def _later_rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
@@ -99,7 +107,7 @@ def _plain(scenario: Scenario, granularity: Granularity = "line") -> Interleavin
 
 
 def first_search(scenario: Scenario, tally: PartTally) -> Search:
-    """Yield the schedules of a program with at most one preemption, before any shared bytecode."""
+    """Yield the schedules with at most one preemption, before any shared bytecode."""
     return _bounded(scenario, _FIRST, tally)
 
 

@@ -203,7 +203,7 @@ class _Memory:
 
 
 class LogFilesBench(_DiskBench):
-    """The files of the log. One thread puts under the put lock, others commit, flush and delete."""
+    """The files of the log. One thread puts, others commit, flush and delete."""
 
     modules = ("tornpage.impl.log.mapped_file_queue",)
     buffers = 0

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.client import NEVER
+from tornpage.impl.consumer.lag import QueueLag
+from tornpage.impl.consumer.messages import Batch
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
@@ -83,7 +84,7 @@ class _Store:
 
     def put(self, message: Message) -> PutResult:
         slow("a copy is put")
-        self.bodies.append(bytes(message.body))
+        self.bodies.append(bytes(message.body or b""))
         return PutResult(PutStatus.PUT_OK)
 
 
@@ -253,7 +254,7 @@ class _Consumer(PushConsumer):
         self._call("assigned")
         return []
 
-    def lag(self) -> dict[MessageQueue, object]:
+    def lag(self) -> dict[MessageQueue, QueueLag]:
         self._call("lag")
         return {}
 
@@ -267,12 +268,12 @@ class _Consumer(PushConsumer):
         self.is_closed = self._closes and not self.running
         return NEVER
 
-    def take(self, _now_ms: int) -> object:
+    def take(self, _now_ms: int) -> Batch | None:
         self._call("take")
         if not self.ready or self._closes:
             return None
         self.ready, self.running = self.ready - 1, self.running + 1
-        return SimpleNamespace(queue=_QUEUE, messages=())
+        return Batch(self.running, _QUEUE, (), 0)
 
     def finish(self, *_args: object, **_named: object) -> None:
         self._call("finish")

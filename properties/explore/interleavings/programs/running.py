@@ -70,7 +70,7 @@ def _can_end(scenario: Scenario) -> bool:
     """Return whether some order of whole calls ends, which a call that waits may prevent."""
     make = bench_of(scenario)
     try:
-        return bool(make.threads or sequential_results(make, scenario))
+        return bool(make.threads or sequential_results(make, scenario))  # type: ignore[arg-type]
     except GuaranteeBroken:
         return True  # its search reports that
 

@@ -90,8 +90,10 @@ class PoolBench(Bench):
         return free, released, self.pool.close(), sum(memory.released for memory in self.memories)
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("borrow", (1, 2)),
-        entry("give_back", (1, 2)),
+        entry("borrow", (1,), role="first"),
+        entry("give_back", (1,), role="first"),
+        entry("borrow", (2,), role="second"),
+        entry("give_back", (2,), role="second"),
         entry("close"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
@@ -109,8 +111,10 @@ class SmallPoolBench(PoolBench):
 
     count = 1
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("borrow", (1, 2)),
-        entry("give_back", (1, 2)),
+        entry("borrow", (1,), role="first"),
+        entry("give_back", (1,), role="first"),
+        entry("borrow", (2,), role="second"),
+        entry("give_back", (2,), role="second"),
         entry("close"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
@@ -253,9 +257,9 @@ class TimeOutsBench(Bench):
         request = Awaited(
             answers.append, end_offset=number, deadline_ms=deadline_ms, timeout_status=PutStatus.FLUSH_DISK_TIMEOUT
         )
-        self.requests[number] = request
         if self.time_outs.watch(request, deadline_ms):
             self.woken = True
+        self.requests[number] = request
 
     def step(self, now_ms: int) -> None:
         self.woken = False
@@ -378,7 +382,7 @@ class ReplicasBench(Bench):
 
 
 class _Pulls:
-    """Stand in for the reads of a store: two queues, whose messages match the filter of a pull or not."""
+    """Stand in for the reads of a store: two queues with messages that a filter selects or not."""
 
     def __init__(self) -> None:
         self.queues: dict[QueueName, list[bool]] = {("T", 0): [], ("T", 1): []}
