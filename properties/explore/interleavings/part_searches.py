@@ -2,7 +2,7 @@
 
 Each round tries every program of the benches in one way, in a drawn order. The first round finds most races: one
 preemption before any bytecode that may touch shared state. Programs that are drawn from the menus of the benches come
-between these, each searched as in the first round and by priorities.
+between these, each searched as in the first round.
 """
 
 from collections import Counter
@@ -22,13 +22,12 @@ __all__ = ["PartTally", "first_search", "part_searches"]
 
 Search = Generator[Interleaving, Ran, None]
 
-_FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 600)
+_FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 400)
 _SECOND: Final[tuple[Granularity, int, int]] = ("line", 2, 1_500)
 """The yield points, the preemptions and the most runs of each search of a round."""
 
-_SEARCHES_BESIDE_A_PROGRAM: Final = 4
-_SEARCHES_BESIDE_A_SEARCH: Final = 16
-"""The searches of drawn programs beside each one of a first and of a later round, two for each drawn program."""
+_DRAWN_BESIDE_A_SEARCH: Final = 8
+"""The drawn programs beside each search of a later round. In the first round there is one."""
 
 _EXHAUSTIVE_MAX: Final = 1_000
 _DRAWN_OF_EACH: Final = 20
@@ -75,18 +74,17 @@ def part_searches(rng: Random, tally: PartTally) -> Iterator[Search]:
     rng.shuffle(programs)
     for scenario in programs:
         yield first_search(scenario, tally)
-        yield from islice(drawn, _SEARCHES_BESIDE_A_PROGRAM)
+        yield next(drawn)
     for search in _later_rounds(programs, rng, tally):
-        yield from islice(drawn, _SEARCHES_BESIDE_A_SEARCH)
+        yield from islice(drawn, _DRAWN_BESIDE_A_SEARCH)
         yield search
 
 
 def _drawn(rng: Random, tally: PartTally) -> Iterator[Search]:
-    """Yield the searches of drawn programs, two for each."""
+    """Yield a first search of each drawn program."""
     for scenario in draw_programs(rng):
         tally.drawn_programs += 1
         yield first_search(scenario, tally)
-        yield _by_priorities(scenario, Random(f"{rng.random()}"), tally)
 
 
 def _later_rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
