@@ -13,7 +13,7 @@ from typing import Final
 from tornpage.properties.explore.interleavings.operations import PartCall
 from tornpage.properties.explore.interleavings.scenario import Scenario
 
-__all__ = ["Entry", "drawn_programs", "entry"]
+__all__ = ["Entry", "drawn_programs", "entry", "numbered"]
 
 _BEFORE_MAX: Final = 4
 _LONGER_SHARE: Final = 0.4
@@ -44,6 +44,14 @@ class Entry:
 def entry(name: str, *domains: Sequence[int], role: str = "", waits: bool = False) -> Entry:
     """Return an entry with one call; each of `domains` has the values of an argument."""
     return Entry(((name, tuple(map(tuple, domains))),), role, waits)
+
+
+def numbered(name: str, numbers: Sequence[int], *domains: Sequence[int]) -> tuple[Entry, ...]:
+    """Return an entry for each number of a request, as its first argument.
+
+    A request is made once, by one task. A second one with its number does nothing.
+    """
+    return tuple(entry(name, (number,), *domains, role=f"{name} {number}") for number in numbers)
 
 
 def drawn_programs(part: str, menu: Sequence[Entry], rng: Random) -> Iterator[Scenario]:

@@ -24,7 +24,7 @@ from tornpage.impl.read.read_buffer import BufferLease, ReadBuffers, RecordBuffe
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.explore.interleavings.programs.bench import Bench, Until, call, program, require_rule, slow
-from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
+from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry, numbered
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
 from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
@@ -286,7 +286,7 @@ class TimeOutsBench(Bench):
         return answers
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("watch", range(1, 5), (10, 20)),
+        *numbered("watch", (1, 2, 3), (10, 20)),
         entry("step", (5, 10, 20), role="service"),
         entry("answer", range(1, 5)),
         entry("finish", role="service"),
@@ -352,7 +352,7 @@ class ReplicasBench(Bench):
         return answers, acknowledged
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("request", range(3, 8)),
+        *numbered("request", (3, 5, 6)),
         entry("note", (1, 2), (3, 5, 9)),
         entry("forget", (1, 2)),
         entry("step", (5, 10), role="service"),
@@ -486,12 +486,11 @@ class HoldBench(Bench):
         return answers, held
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("pull", (1, 2, 3), (0, 1)),
+        *numbered("pull", (1, 2, 3), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
         entry("cancel", (1, 2, 3)),
         entry("step"),
-        entry("late"),
         entry("stop"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
@@ -515,12 +514,11 @@ class FullHoldBench(HoldBench):
 
     held_max = 1
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("pull", (1, 2, 3), (0, 1)),
+        *numbered("pull", (1, 2, 3), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
         entry("cancel", (1, 2, 3)),
         entry("step"),
-        entry("late"),
         entry("stop"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
@@ -577,7 +575,7 @@ class GroupCommitBench(Bench):
         return answers
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("submit", range(1, 5)),
+        *numbered("submit", (1, 2, 3)),
         entry("step", role="service"),
         entry("finish", role="service"),
     )
@@ -851,7 +849,7 @@ class BuffersBench(Bench):
         return held, ended, is_shut, lent
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("lease", (1, 2, 3), (0, 1)),
+        *numbered("lease", (1, 2, 3), (0, 1)),
         entry("give_back", (1, 2, 3)),
         entry("end", (1, 2, 3)),
         entry("revoke", (0, 1)),
