@@ -46,12 +46,12 @@ def entry(name: str, *domains: Sequence[int], role: str = "", waits: bool = Fals
     return Entry(((name, tuple(map(tuple, domains))),), role, waits)
 
 
-def numbered(name: str, numbers: Sequence[int], *domains: Sequence[int]) -> tuple[Entry, ...]:
+def numbered(name: str, numbers: Sequence[int], *domains: Sequence[int], of: str = "") -> tuple[Entry, ...]:
     """Return an entry for each number of a request, as its first argument.
 
-    A request is made once, by one task. A second one with its number does nothing.
+    One task makes the request and all calls about it, which are those with its name as `of`.
     """
-    return tuple(entry(name, (number,), *domains, role=f"{name} {number}") for number in numbers)
+    return tuple(entry(name, (number,), *domains, role=f"{of or name} {number}") for number in numbers)
 
 
 def drawn_programs(part: str, menu: Sequence[Entry], rng: Random) -> Iterator[Scenario]:

@@ -288,7 +288,7 @@ class TimeOutsBench(Bench):
     menu: ClassVar[tuple[Entry, ...]] = (
         *numbered("watch", (1, 2, 3), (10, 20)),
         entry("step", (5, 10, 20), role="service"),
-        entry("answer", range(1, 5)),
+        *numbered("answer", (1, 2, 3), of="watch"),
         entry("finish", role="service"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
@@ -489,7 +489,7 @@ class HoldBench(Bench):
         *numbered("pull", (1, 2, 3), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
-        entry("cancel", (1, 2, 3)),
+        *numbered("cancel", (1, 2, 3), of="pull"),
         entry("step"),
         entry("stop"),
     )
@@ -517,7 +517,7 @@ class FullHoldBench(HoldBench):
         *numbered("pull", (1, 2, 3), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
-        entry("cancel", (1, 2, 3)),
+        *numbered("cancel", (1, 2, 3), of="pull"),
         entry("step"),
         entry("stop"),
     )
@@ -850,7 +850,7 @@ class BuffersBench(Bench):
 
     menu: ClassVar[tuple[Entry, ...]] = (
         *numbered("lease", (1, 2, 3), (0, 1)),
-        entry("give_back", (1, 2, 3)),
+        *numbered("give_back", (1, 2, 3), of="lease"),
         entry("end", (1, 2, 3)),
         entry("revoke", (0, 1)),
         entry("held"),
