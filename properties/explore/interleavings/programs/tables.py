@@ -443,13 +443,15 @@ class TreeBench(Bench):
     def __init__(self) -> None:
         self.disk = _Directories()
         self.tree = DirectoryTree(cast(Files, self.disk), "/s")
+        self.made: set[str] = set()
 
     def make(self, topic: int, queue: int) -> None:
         self.tree.make(f"/s/t{topic}/{queue}")
+        self.made.add(f"/s/t{topic}/{queue}")
 
     def sync(self, topic: int, queue: int) -> None:
         path = f"/s/t{topic}/{queue}"
-        if path in self.disk.there:
+        if path in self.made:  # a queue syncs its directory after `make` has returned
             self.tree.sync(path)
             is_durable = {path, path.rpartition("/")[0]} <= self.disk.durable
             require_rule(is_durable, "a sync returns before a name of its path is durable", contract=2)
