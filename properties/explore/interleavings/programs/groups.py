@@ -327,7 +327,7 @@ class RunningBench(Bench):
 
     @classmethod
     def completed(cls, scenario: Scenario) -> Scenario:
-        """Return the program with a start, a stop and no earlier calls, since these have no threads."""
+        """Return the program with a start and a stop. Earlier calls would have no threads."""
         first, *others = scenario.tasks
         return replace(scenario, before=(), tasks=((call("start"), *first, call("stop")), *others))
 

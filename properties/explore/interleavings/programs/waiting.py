@@ -382,7 +382,7 @@ class ReplicasBench(Bench):
 
 
 class _Pulls:
-    """Stand in for the reads of a store: two queues with messages that a filter selects or not."""
+    """Stand in for the reads of a store: two queues with filtered messages."""
 
     def __init__(self) -> None:
         self.queues: dict[QueueName, list[bool]] = {("T", 0): [], ("T", 1): []}
