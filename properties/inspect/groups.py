@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tornpage.properties.decode.config_files import parse_consumer_offsets, parse_delay_offsets
 from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.decode.queue_bounds import QueueBounds
 from tornpage.properties.decode.store import StoreView
 from tornpage.properties.inspect.place import Document, derived_severity, part_document
@@ -37,13 +38,16 @@ def group_rows(view: StoreView, group: str | None, query: Query) -> Document:
 
     A group has a row with its whole lag, then a row for each topic, its queues, and its dead letters. A group without
     stored offsets is known by its retry topic or its dead letters. Delay levels come last, because messages that a
-    group has sent back wait there.
+    group has sent back wait there. Raises InspectError for a group that the store does not know, unless a damaged file
+    may have named it.
     """
     findings: list[Finding] = []
     files = {row["file"]: row for row in config_rows(view, (*_CONSUMERS, _DELAYS), findings)}
     bounds = all_bounds(view, findings)
     rows: list[Row] = []
     known = _known(view, files, bounds, findings)
+    if group is not None and not findings and all(name != group for name, _ in known):
+        raise InspectError(f"no group {group!r}; `inspect STORE groups` lists them")
     for name, label in sorted(known):
         if group in (None, name):
             rows += _group_rows(name, known[name, label], bounds, label, query, findings)

@@ -155,7 +155,6 @@ def test_groups_are_known_by_retries_and_dead_letters(store: Path) -> None:
     assert dead == [("%DLQ%G", 2), ("%DLQ%quiet", 1)]
     named = inspect_view(store, "groups", "quiet", Query())["rows"]
     assert [row["kind"] for row in named] == ["group", "dead"]
-    assert inspect_view(store, "groups", "unknown", Query())["rows"] == []
     text = CliRunner().invoke(command, [str(store), "groups", "G"])
     assert "2 dead letters" in text.output
 
@@ -166,3 +165,12 @@ def test_the_former_name_is_refused_with_the_new_one(store: Path) -> None:
     assert "the view 'progress' is now 'groups'; give that name" in done.stderr
     with pytest.raises(InspectError, match="is now 'groups'"):
         inspect_view(store, "progress", None, Query())
+
+
+def test_unknown_group_is_refused_unless_a_damaged_file_may_have_named_it(store: Path) -> None:
+    assert inspect_view(store, "groups", "G", Query())["figures"]["consumer_groups"] == 1
+    with pytest.raises(InspectError, match=r"no group 'H'; `inspect STORE groups` lists them"):
+        inspect_view(store, "groups", "H", Query())
+    rewrite(store, "consumerOffset.json", "{")
+    rewrite(store, "consumerOffset.json.bak", "{")
+    assert inspect_view(store, "groups", "H", Query())["rows"] == []
