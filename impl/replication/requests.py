@@ -9,7 +9,7 @@ Source: `GroupTransferService`.
 import threading
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from tornpage.impl.message.message import PutStatus
@@ -72,11 +72,10 @@ class ReplicaRequests:
                     waiting.append((end_offset, deadline_ms, request))
                 if self._due_ms is None:
                     self._due_ms = deadline_ms
-            acknowledged = self._acknowledged
+            confirmed = () if closed else self._take_confirmed(end_offset)
         if closed:
             request.answer(request.timeout_status)
-        elif acknowledged is not None and end_offset <= acknowledged:
-            self._confirm()
+        _confirm(confirmed)
         if end_offset >= self.wake_offset:
             self.wake()
 
@@ -85,7 +84,8 @@ class ReplicaRequests:
         with self._guard:
             self._confirmed[replica] = offset
             self._count_again()
-        self._confirm()
+            confirmed = self._take_confirmed()
+        _confirm(confirmed)
 
     def forget(self, replica: bytes) -> None:
         """Note that a replica is not connected any more."""
@@ -98,11 +98,13 @@ class ReplicaRequests:
         is_enough = len(offsets) >= self._in_sync_replicas
         self._acknowledged = offsets[self._in_sync_replicas - 1] if is_enough else None
 
-    def _confirm(self) -> None:
-        with self._guard:
-            confirmed = [] if self._acknowledged is None else self._taken_up_to(self._acknowledged)
-        for request in confirmed:
-            request.answer(_PUT_OK)
+    def _take_confirmed(self, end_offset: int = 0) -> Sequence[Request]:
+        """Remove and return the requests that enough replicas have confirmed, if they have confirmed `end_offset`.
+
+        Needs the lock. A replica that another thread forgets afterwards has confirmed them all the same.
+        """
+        acknowledged = self._acknowledged
+        return () if acknowledged is None or end_offset > acknowledged else self._taken_up_to(acknowledged)
 
     def _taken_up_to(self, offset: int) -> list[Request]:
         """Remove and return the requests up to an offset, in their order. Needs the lock."""
@@ -141,6 +143,11 @@ class ReplicaRequests:
             self._waiting.clear()
             self._due_ms = None
         _end(left)
+
+
+def _confirm(requests: Sequence[Request]) -> None:
+    for request in requests:
+        request.answer(_PUT_OK)
 
 
 def _end(requests: list[Request]) -> None:

@@ -3,14 +3,15 @@
 Symptom: a step of the requests for replicas ended with TypeError during a close. A put that needed a log file reported
 "not ready after 5000 ms" at once, in place of the failed creation. A sync of a queue's directory returned before the
 name of the directory was durable, and raised no error if the sync of that name failed. Two threads that used one answer
-of a pull got two buffers for one record, so that its release counted twice. A flush of a queue reported as flushed what
-was appended at its end.
+of a pull got two buffers for one record, so that its release counted twice. A put that a replica had confirmed failed
+if the replica left at this moment. A flush of a queue reported as flushed what was appended at its end.
 Cause: the step read its next deadline twice, and a close removed it between the reads. The service that creates log
 files noted a failure first and answered later. A put that began to wait between these two cleared the failure. A sync
 took all new names of a directory out of the table before it made them durable, so that a second sync found none. The
 table of buffers was read before the lock, and an iteration replaced it meanwhile. A flush that found all files flushed
-read the end of the queue afterwards.
-Fix: the deadline is read once (impl/replication/requests.py, `step`). Failure and answer change under one lock
+read the end of the queue afterwards. A confirmation was noted first, and looked for its requests later.
+Fix: the deadline is read once (impl/replication/requests.py, `step`), and a confirmation takes its requests
+under the lock in which it is noted (`note`, `request`). Failure and answer change under one lock
 (impl/log/allocation.py, `_answer`). Names stay in the table until they are durable (impl/queue/directory_tree.py). The
 table of buffers is read under the lock (impl/read/read_buffer.py, `_buffers`, `release`). The end of a queue is read
 before its files (impl/queue/queue_files.py, `flush`).
@@ -29,6 +30,9 @@ from tornpage.properties.explore.interleavings.scenario import Scenario
 
 PROGRAMS = {
     "a step beside a close": program("replicas", [call("step", 10)], [call("close")], before=[call("request", 5)]),
+    "a confirmation beside a replica that leaves": program(
+        "replicas", [call("note", 2, 9)], [call("forget", 2)], before=[call("request", 6)]
+    ),
     "a put after a failed creation": program(
         "allocation", [call("take_next")], [call("fail", 2)], [call("serve", 2)], before=[call("take_next")]
     ),
