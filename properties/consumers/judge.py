@@ -123,6 +123,7 @@ def order_is_kept(group: Group, event: Event) -> None:
     """Contract 20 (J3): orderly runs do not overlap, and begin with the next entry.
 
     A member may still consume messages that the broker has lost in a crash. They overtake none that the broker has.
+    With asynchronous flush a crash may take the dead letter of a message. Its member has gone on past the message.
     A run of a member whose lock the broker has let expire may still be there: no lock ends a listener.
     """
     if not isinstance(event, Began) or not group.rules.is_orderly:
@@ -141,6 +142,8 @@ def order_is_kept(group: Group, event: Event) -> None:
         raise GuaranteeBroken(20, sentence, f"a lock of at most {rules.lock_valid_ms} ms", waited)
     least = first_unsettled(group, event.queue, group.held.get(place, Held()).first or 0)
     entries, first = group.entries(event.queue), event.offsets[0]
+    while least < min(first, len(entries)) and entries[least].identity in group.excused:
+        least = first_unsettled(group, event.queue, least + 1)
     is_lost = first >= len(entries) or entries[first].identity != event.entries[0].identity
     overtakes = first > least and not is_lost
     if overtakes or list(event.offsets) != sorted(event.offsets):
@@ -200,8 +203,9 @@ def nothing_is_given_twice(group: Group, event: Event) -> None:
 def is_handed_over_whole(group: Group, event: Event) -> None:
     """Contract 22 (J5): a member that gives a queue back has stored its results.
 
-    So the next owner of the queue gets none of these entries again. No listener of the queue runs on,
-    except one that runs longer than the limit of a hand-over of a concurrent member.
+    So the next owner of the queue gets none of these entries again. No listener of the queue runs on, with two
+    exceptions for concurrent members. A listener may run longer than the limit of a hand-over. The result of a listener
+    that began under an earlier lease counts no more, and the hand-over does not wait for it.
     """
     if not isinstance(event, Released):
         return
@@ -211,7 +215,11 @@ def is_handed_over_whole(group: Group, event: Event) -> None:
         return
     running = [run for run in group.runs.values() if run.place == place]
     if not group.rules.is_orderly:
-        running = [run for run in running if event.at_ms - run.at_ms < group.rules.hand_over_ms]
+        granted = group.grants.get(place)
+        running = [
+            run for run in running
+            if event.at_ms - run.at_ms < group.rules.hand_over_ms and granted is not None and run.lease == granted.lease
+        ]  # fmt: skip
     if running:
         sentence = f"{_text(event.queue)} is given back while a listener runs on it"
         raise GuaranteeBroken(20 if group.rules.is_orderly else 22, sentence, "no run", str(running[0].offsets))

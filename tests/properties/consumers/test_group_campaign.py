@@ -138,6 +138,27 @@ def test_a_result_counts_for_the_ownership_of_its_run(tracker: DirtyTracker) -> 
     assert replay_group(GroupCase(TWO, operations), tracker=tracker) is None
 
 
+def test_a_hand_over_waits_for_no_listener_of_an_earlier_lease(tracker: DirtyTracker) -> None:
+    """The judge once asked a new ownership to wait for a run whose result counts no more."""
+    operations = (
+        HoldResults(), Join(), Produce(), RunGroup(by_ms=500), CrashBroker(), RestartBroker(), RunGroup(by_ms=1_000),
+        Join(1), RunGroup(),
+    )  # fmt: skip
+    assert replay_group(GroupCase(TWO, operations), tracker=tracker) is None
+
+
+def test_an_orderly_member_goes_on_past_a_dead_letter_that_a_crash_takes(tracker: DirtyTracker) -> None:
+    """The judge once counted the lost dead letter as a message that was overtaken."""
+    operations = (
+        PassTime(61_000), Join(1), Produce(), Produce(), RunGroup(result="later"), HoldResults(), RunGroup(by_ms=500),
+        FinishBatch(1, result="later"), DeliverRequest(1), DeliverAnswer(1), CrashBroker(),
+    )  # fmt: skip
+    settings = GroupSettings(is_orderly=True, retries=1)
+    assert replay_group(GroupCase(settings, operations), tracker=tracker) is None
+    failure = replay_group(GroupCase(replace(settings, syncs=True), operations), tracker=tracker)
+    assert failure is None
+
+
 @pytest.mark.slow
 def test_orderly_programs_need_no_message_that_is_sent_back(tracker: DirtyTracker) -> None:
     concurrent = explore_group(GroupPlan(TWO, length=1), tracker=tracker)
