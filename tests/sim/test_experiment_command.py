@@ -89,7 +89,7 @@ def test_people_read_question_and_answer() -> None:
         (("experiment", "pool", "--device", "tape"), "no device 'tape'; there are vm-ext4"),
         (("experiment", "pool", "--effort", "0"), "0"),
         (("experiment", "pool", "--effort", "2"), "2"),
-        (("experiment", "pool", "--effort", "nan"), "--effort nan is no share"),
+        (("experiment", "pool", "--effort", "nan"), "nan is no finite number"),
         (("frontier", "--directory", "/proc/no/such/place"), "'/proc/no/such/place' is no directory"),
         (("frontier", "--crashes", "0"), "0"),
     ],
