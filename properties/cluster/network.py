@@ -184,6 +184,11 @@ class RecordedNetwork:
         listener.backlog.append(link.end(MASTER))
         return link.end(REPLICA)
 
+    def waiting_at(self, address: str) -> int:
+        """Return the number of links that the node at an address has not accepted yet, ended ones left out."""
+        found = self._listeners.get(address)
+        return 0 if found is None else sum(not each.is_over for each in found[1].backlog)
+
     def _event_of(self, node: int) -> Callable[[], int]:
         return lambda: self.events[node]() if node in self.events else 0
 

@@ -449,7 +449,7 @@ class NodesTrial(RaftTrial):
         life = self._life_of(node)
         links = [] if life is None else self._network.links[life.first_link :]
         links = [each for each in links if each.address == address_of(me)]
-        count = sum(not each.is_closed for each in links)
+        count = sum(not each.is_closed for each in links) - self._network.waiting_at(address_of(me))
         if life is not None and count > self.node_settings.connections_max:
             raise GuaranteeBroken(8, f"member {me} has {count} connections, above connections_max")
 

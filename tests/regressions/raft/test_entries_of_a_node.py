@@ -6,6 +6,7 @@
    it, with the vote and all entries.
 3. LB18: a store mapped all data files when it was opened, also a file with entries that were not committed. A new
    leader cut that file away and filled another one. The store went on to read the removed file: dispatch stopped.
+4. A judge counted a connection that its member had not accepted yet.
 """
 
 import pytest
@@ -29,9 +30,15 @@ MAPPED_AND_CUT = (
     "3vpnoQqy7P-Zyu_E2gFcDiUR82Kv5GSqU-uCqk6ggm2dlUe7y5wd10aCga31PH80z3PvBi1aQBtQHmPWeIo8Grr7WpySJTNdiOYfAYcQ9OcZWdNn"
     "yBqKQ0_I"
 )
+NOT_ACCEPTED_YET = (
+    "tr1-dc5c767b-eNptjsEKwjAMht8l51xEvPRVRErdYi1d05GmBxl991WnMNFbku_n-7NAnkmchswFzHnpKxiQypbzSAUaLpAoXUnAHHGjQ1U7BY7f9PCm"
+    "xOOO_tG9Tndy0y7mhUgD-06S4wfgjzZyHiK0C0IhfUb7u5_yPp4QtgajUqkhaBaenScr7qZd01aLa0-g"
+)
 
 
-@pytest.mark.parametrize("token", [CONFIRMED_AND_LOST, MAPPED_AND_CUT], ids=["read", "cut"])
+@pytest.mark.parametrize(
+    "token", [CONFIRMED_AND_LOST, MAPPED_AND_CUT, NOT_ACCEPTED_YET], ids=["read", "cut", "backlog"]
+)
 def test_a_group_of_nodes_holds(token: str) -> None:
     with choose_tracker("auto") as tracker:
         assert replay_raft(RaftCase.from_token(token), tracker=tracker) is None
