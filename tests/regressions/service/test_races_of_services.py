@@ -38,6 +38,10 @@ PROGRAMS = {
     ),
     "an iteration beside a look at one record": program("window", [call("iterate")], [call("get", 1)]),
     "an iteration beside a release": program("window", [call("iterate")], [call("release")]),
+    # the state of this bench once counted files that `leaked` had found closed, and the store was right
+    "a look at closed files beside a close": program(
+        "buffers", [call("shut")], [call("leaked")], before=[call("lease", 2, 1), call("lease", 1, 0)]
+    ),
     "a first append beside a flush": program("queue files", [call("append", 1)], [call("flush")]),
     "two syncs below one directory": program(
         "tree", [call("sync", 0, 0)], [call("sync", 1, 0)], before=[call("make", 0, 0), call("make", 1, 0)]

@@ -845,6 +845,7 @@ class BuffersBench(Bench):
             not is_shut or not any(held), "a buffer is held after all were taken back", contract=11, found=held
         )
         ended = sorted(name for name, lease in self.leases.items() if lease.ended)
+        self.buffers.log_leaks()  # a call beside `shut` may have found some files closed, and others not
         lent = sorted(self.files.index(cast(_Held, file)) for file in self.buffers._lent)
         return held, ended, is_shut, lent
 
