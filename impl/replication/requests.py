@@ -99,9 +99,10 @@ class ReplicaRequests:
         self._acknowledged = offsets[self._in_sync_replicas - 1] if is_enough else None
 
     def _take_confirmed(self, end_offset: int = 0) -> Sequence[Request]:
-        """Remove and return the requests that enough replicas have confirmed, if they have confirmed `end_offset`.
+        """Remove and return the requests that enough replicas have confirmed.
 
-        Needs the lock. A replica that another thread forgets afterwards has confirmed them all the same.
+        There are none if they have not confirmed `end_offset`. Needs the lock. A replica that another thread
+        forgets afterwards has confirmed them all the same.
         """
         acknowledged = self._acknowledged
         return () if acknowledged is None or end_offset > acknowledged else self._taken_up_to(acknowledged)

@@ -185,7 +185,10 @@ class RecordedNetwork:
         return link.end(REPLICA)
 
     def waiting_at(self, address: str) -> int:
-        """Return the number of links that the node at an address has not accepted yet, ended ones left out."""
+        """Return how many links the node at an address has not accepted yet.
+
+        Ended links do not count.
+        """
         found = self._listeners.get(address)
         return 0 if found is None else sum(not each.is_over for each in found[1].backlog)
 
