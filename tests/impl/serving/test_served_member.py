@@ -207,8 +207,9 @@ def test_a_failed_disk_ends_the_member_and_tells_its_owner(tmp_path: Path, monke
     def fails(*_: object) -> None:
         raise OSError(5, "no disk")
 
-    monkeypatch.setattr(OsFiles, "sync", fails)
     with Client(member.address) as client:
+        assert client.ask("append", body="x")["ok"]  # the first entry of the leader is durable then
+        monkeypatch.setattr(OsFiles, "sync", fails)
         assert client.ask("append", body="x")["status"] == "UNKNOWN"
         assert client.ask("append", body="x")["status"] == "STOPPED"
     assert "no disk" in member.close()
