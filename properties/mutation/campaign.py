@@ -3,7 +3,8 @@
 First each strategy runs on the original store, and the statements that it runs are noted. A mutant of a statement that
 no strategy runs is not tried. A mutant of the subsample is tried with every strategy that runs its statement. Another
 mutant is tried with one strategy after the other until one kills it. Afterwards the trials in `TRACES` compare each
-survivor with the original. A mutant that is proved equivalent is not tried.
+survivor with the original. A mutant that is proved equivalent is not tried. One that a review found equivalent is
+tried, so that a kill shows a wrong review. It is not compared.
 """
 
 from collections import defaultdict
@@ -18,6 +19,7 @@ from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.mutation.equivalence import proof_of
 from tornpage.properties.mutation.mutants import Mutant
 from tornpage.properties.mutation.reach import Reach, ReachRow, measure_reach
+from tornpage.properties.mutation.review import reason_of
 from tornpage.properties.mutation.trials import (
     KILLED,
     PRELOAD,
@@ -177,7 +179,8 @@ class _Queue:
         missing = [name for name, row in zip(strategies, ends, strict=True) if row is None]
         name = missing[0] if missing and (not killed or number < plan.everywhere) else ""
         if stage == "compare":
-            name = self._next_trace(mutant) if strategies and not killed and not missing else ""
+            is_left = strategies and not killed and not missing and not reason_of(mutant)
+            name = self._next_trace(mutant) if is_left else ""
         elif stage == "unit tests":
             name = UNIT_TESTS if number < plan.unit_tests else ""
         key = MutantKey(mutant.id, name, plan.base_seed)
@@ -289,7 +292,10 @@ def _lost(key: MutantKey, plan: MutationPlan, died: Died[MutantKey]) -> MutantRo
 
 # ---- results ---------------------------------------------------------------------------------------------------------
 
-__all__ += ["Judged", "judge_mutants"]
+__all__ += ["REVIEWED", "Judged", "judge_mutants"]
+
+REVIEWED = "by review: "
+"""The begin of the reason if a review found a mutant equivalent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +304,9 @@ class Judged:
 
     `verdict` is `killed`, `presumed equivalent`, `not reached`, `not compared`, `difference not judged` or `no result`.
     A survivor is presumed equivalent if its changed statement ran in trials of `TRACES` and their states are as those
-    of the original, or if that is proved by the `reason`. It is not compared if no trial of `TRACES` runs the
-    statement, or if one of them was not run yet. It is not reached if the statement never ran in any trial. `seconds`
-    is the least processor time of a kill.
+    of the original, or if a proof or a review says so; then it is the `reason`. It is not compared if no trial of
+    `TRACES` runs the statement, or if one of them was not run yet. It is not reached if the statement never ran in any
+    trial. `seconds` is the least processor time of a kill.
     """
 
     mutant: Mutant
@@ -337,6 +343,8 @@ def _judged(mutant: Mutant, plan: MutationPlan, found: dict[str, MutantRow]) -> 
         return Judged(mutant, "presumed equivalent", by_strategy=found, reason=proof)
     if len(searches) < len(plan.strategies_of(mutant)):
         return Judged(mutant, "no result", by_strategy=found)
+    if review := reason_of(mutant):
+        return Judged(mutant, "presumed equivalent", by_strategy=found, reason=f"{REVIEWED}{review}")
     traces = {name: found[name] for name in plan.traces if name in found}
     if not any(row.is_reached for row in (*searches, *traces.values())):
         return Judged(mutant, "not reached", by_strategy=found)

@@ -7,6 +7,7 @@ which the traces of mutants are compared.
 
 import ast
 import importlib
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,7 @@ def measure_reach(strategy: str, base_seed: int, budget_s: float) -> ReachRow:
     from tornpage.properties.mutation.ready import STRATEGIES
     from tornpage.properties.mutation.trials import TRACES, trace_digests
 
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # log output of broken stores is expected
     places: list[str] = []
     codes = {module: _compiled(module, places) for module in modules()}
     marks = mmap(-1, len(places))  # a forked process sets marks of this one

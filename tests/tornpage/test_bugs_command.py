@@ -1,6 +1,7 @@
 """Test `tornpage bugs list`, `show` and `score`: columns, documents, errors, resuming."""
 
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -104,10 +105,14 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
 
 
 def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.CompletedProcess[str]:
-    """Score where no file may become larger: writes fail as on a full disk."""
+    """Score where no file may become larger: writes fail as on a full disk.
+
+    No bytecode is written there. CPython 3.11 keeps a module whose write ended short, and later imports of it fail.
+    """
     words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0", "--out", str(out)]
     line = f"ulimit -f {kib}; exec {shlex.join([*python_command('tornpage'), 'bugs', 'score', *words])}"
-    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.slow

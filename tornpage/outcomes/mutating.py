@@ -9,6 +9,7 @@ from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
 from tornpage.properties.campaign.resume import BadRows, ResumeWriteError
 from tornpage.properties.mutation.campaign import (
+    REVIEWED,
     Judged,
     MutationPlan,
     NotMeasured,
@@ -21,6 +22,7 @@ from tornpage.properties.mutation.campaign import (
 from tornpage.properties.mutation.confirming import original_keeps
 from tornpage.properties.mutation.mutants import LEFT_OUT, Mutant
 from tornpage.properties.mutation.reach import reach_rows
+from tornpage.properties.mutation.review import reason_of
 from tornpage.properties.mutation.trials import KILLED, TRACED_STATES, mutant_rows
 from tornpage.properties.mutation.unit_tests import UNIT_TESTS
 from tornpage.reports.results.intervals import interval
@@ -35,7 +37,7 @@ _REASONS = {
     "difference not judged": "the changed statement runs, and crash states differ, but no judge objects",
     "not compared": "the changed statement runs in a search; its states were not compared, or do not run it",
     "not reached": "the changed statement never runs",
-    "presumed equivalent": f"proved by the source text, or {TRACED_STATES:,} crash states and other runs are the same",
+    "presumed equivalent": f"a proof, a review, or {TRACED_STATES:,} equal crash states and other runs say so",
 }
 
 
@@ -126,6 +128,8 @@ def _figures(plan: MutationPlan, judged: Sequence[Judged]) -> dict[str, float | 
         "without_a_strategy": sum(not plan.strategies_of(mutant) for mutant in plan.mutants),
         **{name.replace(" ", "_"): sum(each.verdict == name for each in ended) for name in _SURVIVED},
     }
+    figures["equivalent_by_review"] = sum(each.reason.startswith(REVIEWED) for each in ended)
+    figures["reviewed_but_killed"] = len(_wrongly_reviewed(judged))
     strict, lenient = len(ended), len(ended) - int(figures["presumed_equivalent"])
     for name, total in (("of_all", strict), ("of_not_equivalent", lenient)):
         low, high = interval(len(killed), total)
@@ -148,6 +152,11 @@ def _compared(plan: MutationPlan, judged: Sequence[Judged], name: str) -> Sequen
     Strategies are compared on those tried with all of them, the unit tests on all mutants.
     """
     return judged if name == UNIT_TESTS else judged[: plan.everywhere]
+
+
+def _wrongly_reviewed(judged: Iterable[Judged]) -> list[Judged]:
+    """Return the killed mutants that a review called equivalent."""
+    return [each for each in judged if each.verdict == "killed" and reason_of(each.mutant)]
 
 
 def _within(killed: Iterable[Judged], budget_s: float) -> int:
@@ -229,7 +238,15 @@ def _row(each: Judged) -> Row:
 
 
 def _findings(judged: Sequence[Judged]) -> list[Row]:
-    return [
+    wrong = [
+        {
+            "code": "reviewed-but-killed",
+            "severity": "note",
+            "sentence": f"{each.mutant.id} is killed, but a review called it equivalent: {reason_of(each.mutant)}",
+        }
+        for each in _wrongly_reviewed(judged)
+    ]
+    return wrong + [
         {
             "code": each.verdict.replace(" ", "-"),
             "severity": "note",
@@ -264,12 +281,14 @@ def _unreached(plan: MutationPlan) -> list[str]:
 def _text(
     plan: MutationPlan, judged: Sequence[Judged], figures: Row, rates: Sequence[Row], *, interrupted: bool
 ) -> str:
-    lines = []
+    lines = [f"{row['sentence']}" for row in _findings(judged) if row["code"] == "reviewed-but-killed"]
     for verdict in _SURVIVED:
         those = [each for each in judged if each.verdict == verdict]
         if those:
             lines.append(f"{verdict}: {_REASONS[verdict]}")
-            lines += [f"  {each.mutant.id}, line {each.mutant.line}: {_change(each.mutant)}" for each in those]
+            for each in those:
+                lines.append(f"  {each.mutant.id}, line {each.mutant.line}: {_change(each.mutant)}")
+                lines += [f"    {each.reason}"] if each.reason else []
             lines.append("")
     lines += _unreached(plan)
     lines.append(f"{'':<22}{'mutants':>8}{'killed':>8}{'equivalent':>12}{'rate %':>8}")
