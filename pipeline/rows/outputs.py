@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tornpage.properties.campaign.sources import sources_digest
+
 __all__ = ["OutputTaken", "claim", "name_durably", "read_json", "whole"]
 
 
@@ -68,9 +70,11 @@ def read_json(path: Path) -> Any:
 def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: bool) -> None:
     """Make the directory and write the request to its file `name`, or compare it.
 
-    `what` is the word for such a run in messages. Raises OutputTaken and OSError.
+    The request has a digest of the sources too: rows of two versions have no common result. `what` is the word for such
+    a run in messages. Raises OutputTaken and OSError.
     """
     path = out / name
+    asked = {**asked, "sources": sources_digest()}
     if not (out.is_dir() and any(out.iterdir())):
         with whole(path) as unfinished:
             unfinished.write_text(json.dumps(asked, indent=2, sort_keys=True) + "\n")
@@ -84,6 +88,9 @@ def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: 
     except ValueError as error:
         raise OutputTaken(f"{path} cannot be read: {error}; name another --out directory") from error
     differing = sorted(key for key in asked if not isinstance(before, dict) or before.get(key) != asked[key])
+    if differing == ["sources"]:
+        why = "rows of two versions have no common result"
+        raise OutputTaken(f"{out} holds a {what} of other sources of tornpage; {why}; name another --out directory")
     if differing or before != asked:
         others = f" (other {', '.join(differing)})" if differing else ""
         raise OutputTaken(f"{out} holds another {what}{others}; name another --out directory")

@@ -6,7 +6,6 @@ it does not see must never become a finding about a store.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import socket
@@ -14,14 +13,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 
 from tornpage.pipeline.spark.session import SparkUnavailable
+from tornpage.properties.campaign.sources import sources_digest
 
 __all__ = ["PathUnseen", "VersionsDiffer", "differing", "missing_module", "require_seen", "unseen", "versions"]
 
-_ROOMS = ("impl", "model", "pipeline", "properties", "sim")
-"""The code that tasks run."""
 _PACKAGES = ("tornpage", "numpy", "pyarrow")
 
 
@@ -45,7 +42,7 @@ def versions() -> dict[str, str]:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
-    return {**found, "code of tornpage": _digest()}
+    return {**found, "code of tornpage": sources_digest()}
 
 
 def differing(workers: Mapping[str, str], driver: Mapping[str, str]) -> VersionsDiffer | None:
@@ -84,13 +81,3 @@ def unseen(error: BaseException) -> PathUnseen | None:
     """Return the error of a job whose worker did not see a directory, or None."""
     found = re.search(r"PathUnseen: (the worker on .+)", str(error))
     return None if found is None else PathUnseen(found[1])
-
-
-def _digest() -> str:
-    """Return a digest of the sources of the rooms, equal in a checkout and an installation."""
-    home = Path(__file__).absolute().parents[2]
-    digest = hashlib.sha256()
-    for room in _ROOMS:
-        for path in sorted((home / room).rglob("*.py")):
-            digest.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]

@@ -1,11 +1,12 @@
 """Test files of output directories: whole or absent."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tornpage.pipeline.rows.outputs import whole
+from tornpage.pipeline.rows.outputs import OutputTaken, claim, whole
 
 
 def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
@@ -45,3 +46,15 @@ def test_what_breaks_off_leaves_nothing_and_changes_nothing(tmp_path: Path) -> N
         fails_half_way(path)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     assert path.read_text() == "before"
+
+
+def test_a_run_of_other_sources_is_not_continued(tmp_path: Path) -> None:
+    """Rows of two versions were mixed, and the result hash was that of no version."""
+    path = tmp_path / "campaign.json"
+    claim(tmp_path, {"seed": 1}, name=path.name, what="campaign", resume=False)
+    claim(tmp_path, {"seed": 1}, name=path.name, what="campaign", resume=True)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sources": "0123456789ab"}))
+    with pytest.raises(OutputTaken, match="holds a campaign of other sources of tornpage"):
+        claim(tmp_path, {"seed": 1}, name=path.name, what="campaign", resume=True)
+    with pytest.raises(OutputTaken, match=r"holds another campaign \(other seed, sources\)"):
+        claim(tmp_path, {"seed": 2}, name=path.name, what="campaign", resume=True)

@@ -104,15 +104,31 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     assert "of 1 bugs, made small" in page
 
 
-def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.CompletedProcess[str]:
+def score_with_files_of(kib: int, out: Path | None, *, trials: int) -> subprocess.CompletedProcess[str]:
     """Score where no file may become larger: writes fail as on a full disk.
 
     No bytecode is written there. CPython 3.11 keeps a module whose write ended short, and later imports of it fail.
     """
-    words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0", "--out", str(out)]
+    words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0"]
+    words += [] if out is None else ["--out", str(out)]
     line = f"ulimit -f {kib}; exec {shlex.join([*python_command('tornpage'), 'bugs', 'score', *words])}"
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.slow
+def test_a_score_of_other_sources_is_not_continued(tmp_path: Path) -> None:
+    """Rows of two versions were mixed."""
+    words = ("score", "lying-flush", "--strategy", "random", "--trials", "1", "--shrink", "0", "--out", str(tmp_path))
+    assert run(*words).exit_code == 0
+    assert run(*words).exit_code == 0
+    (tmp_path / "sources.json").write_text('{"sources": "0123456789ab"}')
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "other sources of tornpage" in refused.stderr
+    assert "name another --out directory, or remove trials.jsonl" in refused.stderr
+    (tmp_path / "trials.jsonl").unlink()
+    assert run(*words).exit_code == 0
 
 
 @pytest.mark.slow
@@ -135,9 +151,9 @@ def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_temporary_directory_a_score_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_without_a_temporary_directory_a_score_is_refused_in_one_line() -> None:
     """It was a traceback, and exit code 1."""
-    done = score_with_files_of(0, tmp_path, trials=1)
+    done = score_with_files_of(0, None, trials=1)
     assert done.returncode == 2
     assert done.stderr == (
         "tornpage: no temporary directory can be written; free some space there, or name another one in TMPDIR\n"

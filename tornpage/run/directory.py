@@ -31,7 +31,9 @@ _KEPT = {
 """Rows of finished work, from which the next run of the same plan continues."""
 _MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 """Results of a single run."""
-_OURS = {TABLES, IMAGES, *_KEPT, *_MADE}
+SOURCES = "sources.json"
+"""The digest of the sources of tornpage with which the kept rows were made."""
+_OURS = {SOURCES, TABLES, IMAGES, *_KEPT, *_MADE}
 
 
 def machine(directory: Path) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def prepare(out: str) -> Path:
         )
         if foreign:
             refuse(f"{directory} holds {foreign[0]}, which is no part of a run; name a new --out directory")
+        _refuse_other_sources(directory)
         for name in _MADE:
             (directory / name).unlink(missing_ok=True)
         shutil.rmtree(directory / TABLES, ignore_errors=True)
@@ -69,6 +72,18 @@ def prepare(out: str) -> Path:
     except OSError as error:
         refuse(f"cannot write to {error.filename or out}: {error.strerror}; name another --out directory")
     return directory
+
+
+def _refuse_other_sources(directory: Path) -> None:
+    """Refuse kept rows of other sources, and note the sources of new ones. Raises OSError."""
+    from tornpage.properties.campaign.sources import sources_digest
+
+    path, kept = directory / SOURCES, sorted(name for name in _KEPT if (directory / name).exists())
+    mine = json.dumps({"sources": sources_digest()})
+    if kept and path.exists() and path.read_text(encoding="utf-8", errors="replace") != mine:
+        remedy = f"name another --out directory, or remove {', '.join(kept)}"
+        refuse(f"{directory} holds results of other sources of tornpage, which new ones cannot continue; {remedy}")
+    path.write_text(mine, encoding="utf-8")
 
 
 def write_run(directory: Path, outcome: Outcome) -> None:

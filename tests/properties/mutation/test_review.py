@@ -1,4 +1,4 @@
-"""Test the reviews of mutants: they name mutants of today's store, and stale ones do not count."""
+"""Test reviews of mutants: they name mutants of the store, and stale ones do not count."""
 
 from dataclasses import replace
 
