@@ -20,13 +20,13 @@ still held by a reader reappears. A deletion of topics has happened for all of t
 deletion that the disk refused, until the list of deleted topics is durable again.
 
 An open continues from the saved progress, within the bounds of the recovered queues. It saves the progress of delay
-levels at once if it had to correct it. If the disk fails, the queue of a level may be missing. Such a level keeps a
-number before its first message until its next round. A slave takes the progress that its master has sent as it is.
+levels at once if it had to correct it. If the disk fails, the queue of a level may be missing or incomplete. The number
+of such a level may be before its first message until its next round. A slave takes the progress that its master has
+sent as it is.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
 from typing import Literal
 
 from tornpage.model import progress, schedule
@@ -35,7 +35,7 @@ from tornpage.model.schedule import expired_are_passed_by
 from tornpage.model.state import CommitLog, Disk, Environment, Layout, Process, State
 from tornpage.model.step import layout_in
 
-__all__ = ["Kind", "crash", "next_process", "opened", "recovered_from", "reopened"]
+__all__ = ["Kind", "crash", "next_process", "recovered_from", "reopened"]
 
 
 Kind = Literal["power loss", "process kill"]
@@ -55,29 +55,13 @@ def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) ->
         yield from _prefixes(log, kept, layout=layout, floor_offset=floor_offset)
 
 
-def opened(log: CommitLog, *, layout: Layout, queues_came_late: bool = False) -> Iterator[CommitLog]:
-    """Yield each legal log of a process that opens a log with its saved progress.
-
-    `queues_came_late` says that a failing disk may have refused queues during the open. Then several logs are legal.
-    """
-    first = schedule.opened(log, layout=layout)
-    yield first
-    if queues_came_late:
-        levels = [level for level, _ in first.delays]
-        unheard = schedule.opened(log, layout=layout, unheard=levels)
-        behind = [level for level, number in unheard.delays if number < dict(first.delays)[level]]
-        for count in range(1, len(behind) + 1):
-            for some in combinations(behind, count):
-                yield schedule.opened(log, layout=layout, unheard=some)
-
-
 def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
     """Return the state of the process that opens a log that survived; it has only its disk.
 
     Progress continues from where it was saved, within the bounds of the recovered queues. The environment has no faults
     any more.
     """
-    there = next(opened(log, layout=layout_in(state, layout)))
+    there = schedule.opened(log, layout=layout_in(state, layout))
     bounds = all_bounds(there, layout)
     consumers = progress.loaded(
         state.consumers.saved, end_of=lambda topic, number: bounds.get((topic, number), (0, 0))[1]

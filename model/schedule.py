@@ -19,7 +19,7 @@
 Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageService`).
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tornpage.model import commitlog
@@ -205,36 +205,42 @@ def save_round(
     return log.changed(delays_due_ms=now_ms + (SAVE_INTERVAL_MS if is_saved else PAUSE_AFTER_FAILURE_MS)), is_saved
 
 
-def loaded(log: CommitLog, saved: Progress, *, layout: Layout, unheard: Container[int] = ()) -> Progress:
-    """Return saved progress as an open takes it: within the bounds of the queues.
-
-    A level in `unheard` has no queue, because the open could not make it. Its progress may be before its first message,
-    and its next round corrects that.
-    """
+def loaded(log: CommitLog, saved: Progress, *, layout: Layout) -> Progress:
+    """Return saved progress as an open takes it: within the bounds of the queues."""
     bounds = all_bounds(log, layout) if saved else {}
-    return tuple(
-        (level, _within(number, bounds.get(_queue(level)), is_heard=level not in unheard)) for level, number in saved
-    )
+    return tuple((level, _within(number, bounds.get(_queue(level), (0, 0)))) for level, number in saved)
 
 
 def _queue(level: int) -> tuple[str, int]:
     return SCHEDULE_TOPIC, level - 1
 
 
-def _within(number: int, bounds: tuple[int, int] | None, *, is_heard: bool) -> int:
-    first, end = bounds or (0, 0)
-    return min(max(number, first if is_heard else 0), end)
+def _within(number: int, bounds: tuple[int, int]) -> int:
+    first, end = bounds
+    return min(max(number, first), end)
 
 
-def opened(log: CommitLog, *, layout: Layout, unheard: Container[int] = ()) -> CommitLog:
-    """Return a log just opened with the saved progress; corrected progress is saved at once.
-
-    `unheard` are the levels whose queues the open could not make.
-    """
+def opened(log: CommitLog, *, layout: Layout) -> CommitLog:
+    """Return a log just opened with the saved progress; corrected progress is saved at once."""
     if layout.role == "SLAVE":
         return log.changed(delays=log.saved_delays)  # the progress of its master
-    table = loaded(log, log.saved_delays, layout=layout, unheard=unheard)
+    table = loaded(log, log.saved_delays, layout=layout)
     return log.changed(delays=table, saved_delays=table)
+
+
+def opened_without_queues(log: CommitLog, found: Progress, *, layout: Layout) -> CommitLog:
+    """Return a log opened on a failing disk, with the progress `found` if that is legal.
+
+    A queue that the disk refused is complete only after the open. Until then the open does not know its first message,
+    so the progress may be any number from the saved one to the first message. The next round of the level corrects it.
+    """
+    saved, most = dict(log.saved_delays), dict(loaded(log, log.saved_delays, layout=layout))
+    is_legal = [level for level, _ in found] == list(most) and all(
+        min(saved[level], most[level]) <= number <= most[level] for level, number in found
+    )
+    if not is_legal or layout.role == "SLAVE":
+        return opened(log, layout=layout)
+    return log.changed(delays=found, saved_delays=found)
 
 
 def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:

@@ -407,11 +407,10 @@ class Recovery:
     def _of_levels(self, versions: Iterable[SavedVersion], legal: LegalLogs) -> frozenset[SavedVersion]:
         """Return saved progress of delay levels as an open limits it to their queues."""
         return frozenset(
-            after.saved_delays
+            schedule.opened(log.changed(saved_delays=said), layout=self._pair.layout).saved_delays
             for said in versions
             for log in legal.values()
             if isinstance(said, tuple)
-            for after in crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout)
         )
 
     def _corrected(self, versions: Iterable[SavedVersion], ends: Iterable[int]) -> frozenset[SavedVersion]:

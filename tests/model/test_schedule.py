@@ -11,7 +11,16 @@ from tornpage.model.delay import copy_of, copy_refusal
 from tornpage.model.flushing import close, flush
 from tornpage.model.message import Message, PutStatus
 from tornpage.model.queues import dispatch
-from tornpage.model.schedule import deliver_round, earliest_due, left_out, loaded, opened, passed_by, save_round
+from tornpage.model.schedule import (
+    deliver_round,
+    earliest_due,
+    left_out,
+    loaded,
+    opened,
+    opened_without_queues,
+    passed_by,
+    save_round,
+)
 from tornpage.model.state import CommitLog, Conditions, Delivery, Layout
 
 LAYOUT = layout_of(file_bytes=4096, delays_ms=(1000, 2000), delay_levels=2)
@@ -184,3 +193,16 @@ def test_progress_that_somebody_else_has_written_is_brought_back_to_the_queue() 
 def test_a_delivery_is_known_by_the_end_of_its_copy() -> None:
     log = delivered(waiting(1), 1000)
     assert log.delivered == (Delivery(1, 0, log.end_offset),)
+
+
+@pytest.mark.parametrize(("number", "is_legal"), [(0, False), (1, True), (2, True), (3, False)])
+def test_progress_of_a_queue_that_came_late_is_between_the_saved_and_the_first_number(
+    number: int, is_legal: bool
+) -> None:
+    log = waiting(1, 1, 1, 1)
+    expired = log.changed(min_offset=log.records[2].offset, saved_delays=((1, 1),))
+    assert opened(expired, layout=LAYOUT).delays == ((1, 2),)
+    found = opened_without_queues(expired, ((1, number),), layout=LAYOUT)
+    assert found.delays == (((1, number),) if is_legal else ((1, 2),))
+    other = opened_without_queues(expired, ((2, number),), layout=LAYOUT)
+    assert other.delays == ((1, 2),)
