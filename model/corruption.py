@@ -15,6 +15,7 @@
 from dataclasses import replace
 
 from tornpage.model import schedule
+from tornpage.model.crash import opened
 from tornpage.model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmField, HarmProgress
 from tornpage.model.progress import Offsets
 from tornpage.model.queues import all_bounds
@@ -87,4 +88,4 @@ def _with_delays(log: CommitLog, table: Progress, layout: Layout) -> CommitLog:
     if layout.role == "SLAVE":
         within = schedule.loaded(log, table, layout=layout)
         return schedule.passed_by(log.changed(delays=within), layout=layout).changed(delays=table)
-    return schedule.passed_by(schedule.opened(log, layout=layout), layout=layout).changed(saved_delays=table)
+    return schedule.passed_by(opened(log, layout=layout), layout=layout).changed(saved_delays=table)

@@ -32,10 +32,10 @@ from typing import Literal
 from tornpage.model import progress, schedule
 from tornpage.model.queues import all_bounds
 from tornpage.model.schedule import expired_are_passed_by
-from tornpage.model.state import CommitLog, Disk, Environment, Layout, Process, State
+from tornpage.model.state import CommitLog, Disk, Environment, Layout, Process, Progress, State
 from tornpage.model.step import layout_in
 
-__all__ = ["Kind", "crash", "next_process", "recovered_from", "reopened"]
+__all__ = ["Kind", "crash", "next_process", "opened", "opened_without_queues", "recovered_from", "reopened"]
 
 
 Kind = Literal["power loss", "process kill"]
@@ -55,13 +55,31 @@ def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) ->
         yield from _prefixes(log, kept, layout=layout, floor_offset=floor_offset)
 
 
+def opened(log: CommitLog, *, layout: Layout) -> CommitLog:
+    """Return the log of a process that opens a log with its saved progress."""
+    return schedule.opened(log, layout=layout)
+
+
+def opened_without_queues(log: CommitLog, found: Progress, *, layout: Layout) -> CommitLog:
+    """Return a log opened on a failing disk, with the progress `found` if that is legal.
+
+    A queue that the disk refused is complete only after the open. Until then the open does not know its first message,
+    so the progress may be any number from the saved one to the first message. The next round of the level corrects it.
+    """
+    saved, first = dict(log.saved_delays), opened(log, layout=layout)
+    is_legal = layout.role != "SLAVE" and [level for level, _ in found] == [level for level, _ in first.delays]
+    for (_, number), (level, most) in zip(found, first.delays, strict=False):
+        is_legal &= min(saved[level], most) <= number <= most
+    return first.changed(delays=found, saved_delays=found) if is_legal else first
+
+
 def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
     """Return the state of the process that opens a log that survived; it has only its disk.
 
     Progress continues from where it was saved, within the bounds of the recovered queues. The environment has no faults
     any more.
     """
-    there = schedule.opened(log, layout=layout_in(state, layout))
+    there = opened(log, layout=layout_in(state, layout))
     bounds = all_bounds(there, layout)
     consumers = progress.loaded(
         state.consumers.saved, end_of=lambda topic, number: bounds.get((topic, number), (0, 0))[1]

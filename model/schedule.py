@@ -228,21 +228,6 @@ def opened(log: CommitLog, *, layout: Layout) -> CommitLog:
     return log.changed(delays=table, saved_delays=table)
 
 
-def opened_without_queues(log: CommitLog, found: Progress, *, layout: Layout) -> CommitLog:
-    """Return a log opened on a failing disk, with the progress `found` if that is legal.
-
-    A queue that the disk refused is complete only after the open. Until then the open does not know its first message,
-    so the progress may be any number from the saved one to the first message. The next round of the level corrects it.
-    """
-    saved, most = dict(log.saved_delays), dict(loaded(log, log.saved_delays, layout=layout))
-    is_legal = [level for level, _ in found] == list(most) and all(
-        min(saved[level], most[level]) <= number <= most[level] for level, number in found
-    )
-    if not is_legal or layout.role == "SLAVE":
-        return opened(log, layout=layout)
-    return log.changed(delays=found, saved_delays=found)
-
-
 def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
     """Return level and number of each message before its level's progress without a copy.
 

@@ -4,6 +4,7 @@ Contract 13 (properties/judge/progress.py) says which versions of the saved prog
 """
 
 from tornpage.model import schedule
+from tornpage.model.crash import opened, opened_without_queues
 from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Progress
 from tornpage.properties.contract import GuaranteeBroken, observed
@@ -29,10 +30,10 @@ def opened_log(found: Evidence) -> CommitLog:
         version = found.versions_before.get(DELAY_OFFSETS, ())
         saved: Progress = version if isinstance(version, tuple) else ()
         before = found.log.changed(saved_delays=saved)
-        log = schedule.opened(before, layout=found.layout)
+        log = opened(before, layout=found.layout)
         if found.queues_created_late:
             says = tuple(observed("delay_offsets", found.store.delay_offsets).items())
-            log = schedule.opened_without_queues(before, says, layout=found.layout)
+            log = opened_without_queues(before, says, layout=found.layout)
         found.cached_logs["opened"] = log
     return found.cached_logs["opened"]
 

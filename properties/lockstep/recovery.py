@@ -407,7 +407,7 @@ class Recovery:
     def _of_levels(self, versions: Iterable[SavedVersion], legal: LegalLogs) -> frozenset[SavedVersion]:
         """Return saved progress of delay levels as an open limits it to their queues."""
         return frozenset(
-            schedule.opened(log.changed(saved_delays=said), layout=self._pair.layout).saved_delays
+            crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout).saved_delays
             for said in versions
             for log in legal.values()
             if isinstance(said, tuple)

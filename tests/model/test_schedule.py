@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.support import layout_of, message_of
 from tornpage.model.commitlog import put
-from tornpage.model.crash import crash, reopened
+from tornpage.model.crash import crash, opened_without_queues, reopened
 from tornpage.model.delay import copy_of, copy_refusal
 from tornpage.model.flushing import close, flush
 from tornpage.model.message import Message, PutStatus
@@ -17,7 +17,6 @@ from tornpage.model.schedule import (
     left_out,
     loaded,
     opened,
-    opened_without_queues,
     passed_by,
     save_round,
 )
