@@ -29,6 +29,7 @@ from tornpage.impl.errors import BadDirectory, StoreError
 from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.raft import entry_codec as codec
 from tornpage.impl.raft.messages import Carried
+from tornpage.impl.raft.open_files import OpenFiles
 
 __all__ = ["DATA_FILE_BYTES", "INDEX_FILE_BYTES", "RaftLog", "RaftLogDamaged", "RaftLogRefused"]
 
@@ -75,7 +76,7 @@ class RaftLog:
         self._positions = array("q")
         self._terms = array("q")
         self._sizes = array("q")
-        self._open_files: dict[str, OpenFile] = {}
+        self._open_files = OpenFiles(files)
         self._failure = ""
         self._begin = 0
         self._end_position = 0
@@ -200,6 +201,7 @@ class RaftLog:
             for path in self._data_files(durable_end, self._end_position):
                 with self._opened(path) as file:
                     self._files.sync(file)
+                    self._open_files.note_durable(path)
             self._files.sync_directory(self._data)
             first, self._synced = self._synced, self.end
             self._write_units(first)
@@ -225,9 +227,7 @@ class RaftLog:
 
     def close(self) -> None:
         """Close all files. The log is not synced."""
-        for file in self._open_files.values():
-            self._files.close(file)
-        self._open_files.clear()
+        self._open_files.close()
         self._failure = "it is closed"
 
     def _require_usable(self) -> None:
@@ -271,6 +271,7 @@ class RaftLog:
     def _write(self, position: int, data: bytes) -> None:
         path, at = self._place_of(position)
         with self._opened(path, self._data_file_bytes) as file:
+            self._open_files.note_written(path)
             self._files.pwrite(file, data, at)
             self._files.mark("entry")
 
@@ -288,9 +289,7 @@ class RaftLog:
         removed = [name for name in self._files.list_directory(self._data) if int(name) > end]
         for name in reversed(removed):
             path = f"{self._data}/{name}"
-            file = self._open_files.pop(path, None)
-            if file is not None:
-                self._files.close(file)
+            self._open_files.forget(path)
             self._files.unlink(path)
         if removed:
             self._files.sync_directory(self._data)
@@ -298,18 +297,12 @@ class RaftLog:
     @contextmanager
     def _opened(self, path: str, size_bytes: int = 0) -> Iterator[OpenFile]:
         """Yield an open file. With a size it is created if it is missing."""
-        file = self._open_files.get(path)
-        if file is None:
-            if size_bytes and self._files.stat(path) is None:
-                file = self._files.create(path)
-            else:
-                file = self._files.open(path, writable=True)
-            self._open_files[path] = file
-        if size_bytes:
-            stat = self._files.stat(path)
-            if stat is None or stat.size_bytes < size_bytes:
-                self._files.allocate(file, size_bytes)
-        yield file
+        with self._open_files.opened(path, creates=bool(size_bytes)) as file:
+            if size_bytes:
+                stat = self._files.stat(path)
+                if stat is None or stat.size_bytes < size_bytes:
+                    self._files.allocate(file, size_bytes)
+            yield file
 
     # ---- index files ---------------------------------------------------------------------------------------------
 
