@@ -27,6 +27,7 @@ from tornpage.impl.raft.answers import Answered, RaftStatus, settle
 from tornpage.impl.raft.application import Application
 from tornpage.impl.raft.member import RaftRole
 from tornpage.impl.raft.messages import AppendAnswer, AppendEntries, Envelope, Message, VoteAnswer
+from tornpage.impl.raft.objections import objection
 from tornpage.impl.raft.peers import Peers
 from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.replication.link import Network
@@ -75,7 +76,15 @@ class RaftNode:
         self._await_leader(now_ms)
         if member.members == 1:
             self._election_ms = now_ms
-        self._peers = Peers(member.me, settings, network, clients=clients)
+        self._peers = Peers(
+            member.me,
+            settings,
+            network,
+            clients=clients,
+            objection=lambda source, message: objection(
+                member, source, message, data_file_bytes=settings.data_file_bytes
+            ),
+        )
 
     def transfer(self, to: int) -> "Future[Answered]":
         """Ask a leader to give up its role to another member, which must have the whole log.

@@ -7,7 +7,8 @@ input is checked before it has an effect, and whatever is wrong ends its link wi
 2. A newer link of a member ends its older one.
 3. A link that is silent for `silence_max` ends, at both ends, and one whose frame is incomplete for that long. The
    sender sends a PING every third of that time, and the receiver answers it.
-4. Memory is bounded. A link that receives holds one incomplete frame. A link that sends holds about
+4. A message whose values contradict this member is refused (impl/raft/objections.py).
+5. Memory is bounded. A link that receives holds one incomplete frame. A link that sends holds about
    `unsent_bytes_max`; further messages are dropped, which the protocol of the members allows.
 
 An append with entries is sent after the one before it is answered. Until then only its commit and its round are sent.
@@ -15,7 +16,7 @@ So a member that does not answer costs no copies of entries.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tornpage.impl.raft.messages import AppendAnswer, AppendEntries, Envelope, Message
 from tornpage.impl.raft.settings import RaftSettings
@@ -40,6 +41,9 @@ READ_BYTES = 256 << 10
 """Bytes that one step reads from one link."""
 _FINDINGS_MAX = 100
 _SENTENCE_BYTES_MAX = 1_024
+
+Objection = Callable[[int, Message], str]
+"""Returns why a message of a member is impossible now, or an empty text."""
 
 
 class _Silence:
@@ -183,8 +187,9 @@ class _Receiver:
     `hello` is None before the first frame, `ended` the reason once the link is closed.
     """
 
-    def __init__(self, link: Link, me: int, settings: RaftSettings, now_ms: int) -> None:
+    def __init__(self, link: Link, me: int, settings: RaftSettings, now_ms: int, objection: Objection) -> None:
         self.hello: Hello | None = None
+        self._objection = objection
         self.ended = ""
         self._link = link
         self._me = me
@@ -212,7 +217,7 @@ class _Receiver:
                 if self.hello is None:
                     self._greet(frame)
                 elif frame.kind is not RaftKind.PING:
-                    yield message_of(frame)
+                    yield self._possible(message_of(frame), self.hello.sender)
                 elif frame.body:
                     raise BadFrame(f"a frame of kind PING has {len(frame.body)} bytes")
                 elif not self._unsent:
@@ -236,6 +241,13 @@ class _Receiver:
             self._refuse(f"member n{hello.sender} is at {self._settings.peers[hello.sender]}, not here")
         self.hello = hello
 
+    def _possible(self, message: Message, sender: int) -> Message:
+        """Return a message that a correct member may have sent. Raises BadFrame."""
+        reason = self._objection(sender, message)
+        if reason:
+            self._refuse(reason)
+        return message
+
     def _refuse(self, sentence: str) -> None:
         """Send the reason, and end the link. The reason is lost if the link has no room for it."""
         self._link.send(frame_of(RaftKind.REFUSAL, sentence.encode()[:_SENTENCE_BYTES_MAX]))
@@ -251,13 +263,17 @@ class _Receiver:
 class Peers:
     """All links of a member.
 
-    `findings` are sentences about accepted links that ended, the newest last.
+    `findings` are sentences about accepted links that ended, the newest last. `objection` is called for each message
+    before it is yielded, after the ones before it were taken.
 
     Raises OSError if the member cannot listen at its address.
     """
 
-    def __init__(self, me: int, settings: RaftSettings, network: Network, *, clients: str) -> None:
+    def __init__(
+        self, me: int, settings: RaftSettings, network: Network, *, clients: str, objection: Objection
+    ) -> None:
         self.findings: list[str] = []
+        self._objection = objection
         self._me = me
         self._settings = settings
         self._listener = network.listen(settings.peers[me])
@@ -299,7 +315,7 @@ class Peers:
             link.close()
             self._find(link.peer, "no member of the group has this address")
         else:
-            self._receivers.append(_Receiver(link, self._me, self._settings, now_ms))
+            self._receivers.append(_Receiver(link, self._me, self._settings, now_ms, self._objection))
 
     def _end_others(self, newest: _Receiver, sender: int) -> None:
         for older in self._receivers:

@@ -44,6 +44,8 @@ _LEAD_NOW = struct.Struct(">q")
 _HELLO_BYTES_MAX = 4_096
 _ENTRIES_BYTES_MIN = 48
 """What an entry counts of a batch, beside its body (impl/raft/entry_codec.py)."""
+_NUMBER_MAX = (1 << 62) - 1
+"""No term, place or read of a group reaches it. A larger term would have no successor that fits into a frame."""
 
 
 class RaftKind(IntEnum):
@@ -153,9 +155,12 @@ def _flag(value: int) -> bool:
 
 
 def _checked(message: Message) -> Message:
-    """Return a message without negative numbers."""
-    if any(isinstance(value, int) and value < 0 for value in message):
+    """Return a message whose numbers a group can have."""
+    numbers = [value for value in message if isinstance(value, int)]
+    if min(numbers) < 0:
         raise BadFrame(f"a message has a negative number: {message}")
+    if max(numbers) > _NUMBER_MAX:
+        raise BadFrame(f"a message has the number {max(numbers)}, which no group reaches")
     return message
 
 
