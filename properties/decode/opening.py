@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,8 @@ from tornpage.properties.decode.store import StoreView, look
 __all__ = ["InspectError", "drops_joined_by", "open_view", "shown", "store_directory"]
 
 _STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
+_MEMBER = re.compile(r"dledger-(.*)", re.DOTALL)
+"""The folder of a member of a Raft group. Source: `DLedgerConfig` of DLedger 0.2.3; impl/raft/opening.py."""
 
 
 class InspectError(ValueError):
@@ -84,6 +87,7 @@ def store_directory(path: str | os.PathLike[str]) -> Path:
         raise _no_permission(directory) from error
     if not names:
         raise InspectError(f"empty directory: {shown(directory)}; give a store directory, one that holds commitlog/")
+    _refuse_member(directory, names)
     if not names.intersection(_STORE_SIGNS):
         hint = (
             f"; give its parent, {shown(directory.absolute().parent)}"
@@ -93,6 +97,26 @@ def store_directory(path: str | os.PathLike[str]) -> Path:
         advice = hint or "; give the directory that holds commitlog/"
         raise InspectError(f"not a store directory: {shown(directory)} has no commitlog, checkpoint or lock{advice}")
     return directory
+
+
+def _refuse_member(directory: Path, names: set[str]) -> None:
+    """Refuse the directory of a member of a Raft group, whose log is not a commit log.
+
+    A member of RocketMQ may have an older commit log beside it, which is inspected.
+    """
+    if _MEMBER.fullmatch(directory.absolute().name) and "data" in names:
+        raise InspectError(
+            f"{shown(directory)} is the Raft log of a member; give its parent, {shown(directory.absolute().parent)}"
+        )
+    members = sorted(found[1] for found in map(_MEMBER.fullmatch, names) if found)
+    if not members or "commitlog" in names:
+        return
+    number = members[0].removeprefix("n")
+    raise InspectError(
+        f"{shown(directory)} is the directory of member {members[0]} of a Raft group; "
+        f"`tornpage serve {shown(directory)} --raft-id {number} --raft-peers LIST` reads it, "
+        "and `tornpage ask` then shows its content"
+    )
 
 
 def _no_permission(path: Path) -> InspectError:
