@@ -136,12 +136,17 @@ class MappedFileQueue:
             self._pool.give_back(buffer)
 
     def add(self, mapped: MappedFile) -> None:
-        """Append a new file to the log. The previous file must be full."""
+        """Append a new file to the log. The previous file must be full.
+
+        The first file of a replica may begin at a later offset than 0. Nothing before it is left to flush.
+        """
         self.verified.begin(mapped)
         if mapped.has_buffer:
             self._buffered.append(mapped)
         with self._list_lock:
             self.mapped = [*self.mapped, mapped]
+            if len(self.mapped) == 1:
+                self.flushed_where = mapped.base_offset
         self.populate_last()
 
     def give_back(self, mapped: MappedFile) -> None:
