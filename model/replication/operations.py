@@ -16,6 +16,8 @@ __all__ = [
     "CLUSTER_OPERATIONS",
     "AdvanceTime",
     "AskNode",
+    "CallNode",
+    "Caller",
     "ChangeRoles",
     "CleanNode",
     "CloseNode",
@@ -27,6 +29,7 @@ __all__ = [
     "FlipBit",
     "FlushNode",
     "ForgeFrame",
+    "Forged",
     "HealLink",
     "LimitLink",
     "PutOn",
@@ -172,9 +175,13 @@ class FailCopy:
 
 @dataclass(frozen=True, slots=True)
 class FailSyncOn:
-    """Let the next sync of a log file on a node fail. Its pages stay dirty."""
+    """Let the next sync of a file on a node fail. Its pages stay dirty.
+
+    The file is one of the log, or that of the generations.
+    """
 
     node: int = 1
+    file: Literal["log", "generations"] = "log"
     op: Literal["fail_sync_on"] = "fail_sync_on"
 
 
@@ -189,17 +196,45 @@ class CleanNode:
     op: Literal["clean_node"] = "clean_node"
 
 
+Forged = Literal[
+    "head", "data", "empty data", "negative data", "data elsewhere", "hello", "welcome", "ping", "refusal", "ack",
+    "ack too far", "ack more durable", "negative ack", "short ack", "unknown kind", "reserved", "checksum",
+]  # fmt: skip
+"""A frame that no sound peer sends. `properties/cluster/forging.py` has the bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForgeFrame:
-    """Send the head of a data frame that states a size, with a right checksum.
+    """Send a frame that no sound peer sends now, with right checksums.
 
-    It goes over the newest link of a replica, after everything else that is under way. No sound peer sends it.
+    A "head" is that of a data frame that states a size, without its body. It goes over the newest link of a replica,
+    after everything else that is under way.
     """
 
     replica: int = 0
     to_master: bool = False
     size_bytes: int = 0
+    frame: Forged = "head"
     op: Literal["forge_frame"] = "forge_frame"
+
+
+Caller = Literal[
+    "silent", "half", "no frame", "ack first", "data first", "ping first", "version", "file size", "same node",
+    "flag", "begin past end", "flushed past end", "missing generation", "many generations", "strange generation",
+]  # fmt: skip
+"""What a connection sends first that is no sound replica. `properties/cluster/forging.py` has the bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """Connect to a node and send what no sound replica sends first.
+
+    A node that does not listen is not reached.
+    """
+
+    node: int = 0
+    caller: Caller = "silent"
+    op: Literal["call_node"] = "call_node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +301,7 @@ ClusterOperation = (
     | FailSyncOn
     | CleanNode
     | ForgeFrame
+    | CallNode
     | CrashNode
     | RestartNode
     | CloseNode

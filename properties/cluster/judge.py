@@ -14,6 +14,7 @@ Expected bytes are those that the master had after each put.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from tornpage.impl.message.message import PutStatus
 from tornpage.model.replication.operations import PutOn
 from tornpage.model.replication.state import Copy, Entry, Replicated
 from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, TOPIC, Node, OpenPut
@@ -24,6 +25,8 @@ from tornpage.properties.program.log_places import LOG_DIRECTORY, log_files
 __all__ = [
     "acknowledged_is_there",
     "all_puts_are_answered",
+    "answer_is_due",
+    "confirmed_put_is_answered",
     "confirmed_put_is_held",
     "content_differs",
     "copies_are_equal",
@@ -36,6 +39,7 @@ __all__ = [
     "no_put_is_overdue",
     "nothing_past_the_end",
     "queues_and_keys_hold_the_log",
+    "refusal_is_stated",
     "states_a_finding",
 ]
 
@@ -149,6 +153,41 @@ def no_put_is_overdue(puts: Iterable[OpenPut], now_ms: int) -> None:
         if not put.answer.done() and now_ms - put.made_ms > SLAVE_TIMEOUT_MS + _SLACK_MS:
             waited = f"{now_ms - put.made_ms} ms"
             raise GuaranteeBroken(16, "a put is not answered at its deadline", f"{SLAVE_TIMEOUT_MS} ms", waited)
+
+
+def answer_is_due(put: OpenPut, status: PutStatus, node: Node, now_ms: int, *, is_over: bool) -> None:
+    """Contract 8: a put asks the replicas if enough of them count.
+
+    It waits for them until its deadline. It ends earlier if its bytes are removed, or if the node closes.
+    """
+    if (status is PutStatus.SLAVE_NOT_AVAILABLE and put.asks) or (
+        status in (PutStatus.PUT_OK, PutStatus.FLUSH_SLAVE_TIMEOUT) and not put.asks
+    ):
+        how_many = "enough" if put.asks else "too few"
+        raise GuaranteeBroken(8, f"a put is answered {status.name}, and {how_many} replicas were connected")
+    if status is PutStatus.FLUSH_SLAVE_TIMEOUT and not is_over and put.end > node.begin:
+        waited_ms = now_ms - put.made_ms
+        if waited_ms < SLAVE_TIMEOUT_MS:
+            raise GuaranteeBroken(16, f"a put is given up after {waited_ms} ms", f"{SLAVE_TIMEOUT_MS} ms")
+
+
+def confirmed_put_is_answered(node: Node, acknowledged: int | None, *, syncs: bool) -> None:
+    """Contract 16: a put is answered in the round that counts its acknowledgements."""
+    for put in node.puts:
+        is_durable = not syncs or node.store.flushed_offset >= put.end
+        if put.asks and not put.answer.done() and is_durable and acknowledged is not None and acknowledged >= put.end:
+            sentence = f"a put that ends at {put.end} has no answer, and {acknowledged} is acknowledged"
+            raise GuaranteeBroken(16, sentence, "PUT_OK")
+
+
+def refusal_is_stated(nodes: Iterable[Node]) -> None:
+    """Contract 15 (c): a replica without a common generation says that its master refuses it."""
+    for node in nodes:
+        assert node.replicated is not None
+        finding = node.replicated.status()["finding"]
+        if not finding.startswith("the master refuses: "):
+            sentence = f"node {node.number} has no generation in common with its master, and is not refused"
+            raise GuaranteeBroken(15, sentence, "a refusal", finding)
 
 
 def all_puts_are_answered(puts: Iterable[OpenPut]) -> None:

@@ -6,6 +6,7 @@ bit. TCP neither reorders nor repeats bytes, so that no case does. A flipped bit
 checksums of the frames have to find.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 __all__ = ["MASTER", "REPLICA", "LinkEnd", "RecordedLink", "RecordedListener", "RecordedNetwork", "Way"]
@@ -21,7 +22,8 @@ class RecordedLink:
     `sent` and `arrived` have all bytes of a direction, by receiver.
 
     `stamps` has, by receiver, the number of sent bytes after each send and the crash point of the sender then.
-    `room` is how many more bytes arrive in a direction, None without a limit.
+    `room` is how many more bytes arrive in a direction, None without a limit. `forged` has, by receiver, the number of
+    sent bytes before the first forged one, None without one.
     """
 
     def __init__(self, replica: int, address: str, now: tuple[Callable[[], int], Callable[[], int]]) -> None:
@@ -33,6 +35,7 @@ class RecordedLink:
         self.waiting = (bytearray(), bytearray())
         self.arrived = (bytearray(), bytearray())
         self.room: list[int | None] = [None, None]
+        self.forged: list[int | None] = [None, None]
         self.is_over = [False, False]
         self.is_closed = False
 
@@ -65,6 +68,12 @@ class RecordedLink:
         self.waiting[way].extend(data)
         self.sent[way].extend(data)
         self.stamps[way].append((len(self.sent[way]), self._now[1 - way]()))
+
+    def forge(self, way: Way, data: bytes) -> None:
+        """Put bytes that no sound peer sends on the way to the receiver of a direction."""
+        if self.forged[way] is None:
+            self.forged[way] = len(self.sent[way])
+        self.put(way, data)
 
     def withdraw(self, way: Way, event: int) -> None:
         """Remove the bytes that were sent after a crash point of the sender.
@@ -115,6 +124,11 @@ class LinkEnd:
         return bool(self._link.waiting[self._way]) or self._link.is_over[self._way]
 
     @property
+    def has_bytes(self) -> bool:
+        """Whether bytes have arrived."""
+        return bool(self._link.waiting[self._way])
+
+    @property
     def is_over(self) -> bool:
         """Whether the link takes no more bytes."""
         return self._link.is_closed
@@ -155,12 +169,14 @@ class RecordedListener:
 class RecordedNetwork:
     """All links and listeners of a run.
 
-    `links` has every link, oldest first. `events` returns the present crash point of each node.
+    `links` has every link, oldest first. `events` returns the present crash point of each node. `attempts` counts the
+    connections that each node has tried to make.
     """
 
     def __init__(self) -> None:
         self.links: list[RecordedLink] = []
         self.events: dict[int, Callable[[], int]] = {}
+        self.attempts: Counter[int] = Counter()
         self._listeners: dict[str, tuple[int, RecordedListener]] = {}
 
     def of(self, node: int) -> "_NodeNetwork":
@@ -175,6 +191,7 @@ class RecordedNetwork:
 
     def connect(self, node: int, address: str) -> LinkEnd | None:
         """Return a new link, None if no node listens there."""
+        self.attempts[node] += 1
         found = self._listeners.get(address)
         if found is None:
             return None
@@ -191,6 +208,11 @@ class RecordedNetwork:
         """
         found = self._listeners.get(address)
         return 0 if found is None else sum(not each.is_over for each in found[1].backlog)
+
+    def ended_at(self, address: str) -> int:
+        """Return how many ended links the node at an address has not accepted."""
+        found = self._listeners.get(address)
+        return 0 if found is None else sum(each.is_over and not each.has_bytes for each in found[1].backlog)
 
     def _event_of(self, node: int) -> Callable[[], int]:
         return lambda: self.events[node]() if node in self.events else 0

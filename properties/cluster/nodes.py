@@ -41,6 +41,7 @@ BORN_MS = 1_700_000_000_000
 SLAVE_TIMEOUT_MS = 3_000
 IDLE_MS = 20_000
 _QUEUE_FILE_BYTES = 400
+_GENERATIONS = f"{ROOT}/config/replication.json"
 _NEARLY_FULL = DiskUsage(total_bytes=100, free_bytes=13)
 """So full that retention ignores the age of files, and puts are still accepted."""
 _CLEANING_PAUSE_MS = 10_000
@@ -84,15 +85,24 @@ class OpenPut:
     identity: int
     made_ms: int
     waits: bool
+    asks: bool = True
+    """Whether enough replicas had acknowledged something, so that it asks them."""
 
 
 class ClusterDisk(RecordingFiles):
-    """A recorded disk on which only syncs of log files fail. `failed_syncs` counts them."""
+    """A recorded disk on which only syncs of log files and of the file of generations fail.
+
+    `failed_syncs` counts those of log files, `failing_generations` the requested ones of the other file.
+    """
 
     failed_syncs = 0
+    failing_generations = 0
 
     def sync(self, file: OpenFile) -> None:
-        """Sync, or fail if that is requested and the file is one of the log."""
+        """Sync, or fail if that is requested for the file."""
+        if self.failing_generations and file.path.startswith(_GENERATIONS):
+            self.failing_generations -= 1
+            raise OSError(errno.EIO, "the sync failed", file.path)
         requested = self.failing_syncs
         if not log_files([file.path]):
             self.failing_syncs = 0
@@ -125,6 +135,7 @@ class Node:
         self.clock_ahead_ms = 0
         self.puts: list[OpenPut] = []
         self.last_event = 0
+        self.due_ms = 0
         self.files = ClusterDisk(EMPTY_DISK, tracker=tracker)
         self.replicated: ReplicatedStore | None = None
         self._settings = settings
@@ -163,6 +174,12 @@ class Node:
     def begin(self) -> int:
         """The begin of the log of an open node."""
         return self.store.min_offset
+
+    @property
+    def acknowledged(self) -> int | None:
+        """The offset that enough connected replicas have confirmed; None if too few are connected."""
+        assert self.replicated is not None
+        return self.replicated.acknowledged_offset
 
     def config(self) -> MessageStoreConfig:
         """Return the configuration in the present role."""
@@ -216,12 +233,12 @@ class Node:
         assert self.replicated is not None
         self.step_services()
         while True:
-            failed = self.files.failed_syncs
+            failed = self.files.failed_syncs, self.files.failing_generations
             try:
-                self.replicated.step(self._clock.now_ms)
+                self.due_ms = self.replicated.step(self._clock.now_ms)
                 break
             except OSError:
-                if failed == self.files.failed_syncs:
+                if failed == (self.files.failed_syncs, self.files.failing_generations):
                     raise
         self.step_services()
 

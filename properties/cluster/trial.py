@@ -5,7 +5,7 @@ taken over from a node but its promises: the flushed offset, and the answers of 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +17,7 @@ from tornpage.model.replication import step as model
 from tornpage.model.replication.operations import (
     AdvanceTime,
     AskNode,
+    CallNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -39,6 +40,7 @@ from tornpage.model.replication.operations import (
 )
 from tornpage.model.replication.state import Replicated
 from tornpage.properties.cluster import judge
+from tornpage.properties.cluster.forging import FORGED
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.cluster.nodes import (
     SLAVE_TIMEOUT_MS,
@@ -50,7 +52,8 @@ from tornpage.properties.cluster.nodes import (
     message_of,
 )
 from tornpage.properties.cluster.served import ask_node, put_served
-from tornpage.properties.cluster.wire import FrameScan, forged_head
+from tornpage.properties.cluster.traffic import Traffic
+from tornpage.properties.cluster.wire import FrameScan
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -63,6 +66,7 @@ __all__ = ["ClusterTrial"]
 _RUNS_MAX = 40
 _ROUND_MS = 1_000
 _DRAIN_ROUNDS = 200
+_PUT_ROUNDS, _PUT_ROUND_MS = 60, 2
 
 
 @dataclass(slots=True)
@@ -96,6 +100,7 @@ class ClusterTrial:
             Node(number, settings, network=self.network, clock=self.clock, parts=parts, tracker=tracker)
             for number in range(settings.nodes)
         ]
+        self._traffic = Traffic(self.network, self.clock, settings)
         self._identities = 0
         self._states = [model.initial(settings.nodes)]
         self._before = [self._states] * settings.nodes
@@ -135,7 +140,9 @@ class ClusterTrial:
             case FailCopy(node):
                 self._on(node, self._fail_copy)
             case FailSyncOn(node):
-                self._on(node, self._fail_sync)
+                self._on(node, lambda each: self._fail_sync(each, operation))
+            case CallNode(node):
+                self._on(node, lambda each: self._call(each, operation))
             case CleanNode(node):
                 self._on(node, self._clean)
             case LimitLink() | HealLink() | ResetLink() | FlipBit() | ForgeFrame():
@@ -164,7 +171,7 @@ class ClusterTrial:
 
     def _put(self, node: Node, put: PutOn) -> None:
         self._begin(node)
-        before = node.end
+        before, asks = node.end, node.acknowledged is not None
         by_call = partial(observed, "put", lambda: node.store.put_async(message_of(put)))
         answer: Future[PutResult] = put_served(node, put) if put.served else by_call()
         end = node.end
@@ -177,7 +184,7 @@ class ClusterTrial:
             is_stored = not answer.done() or answer.result().stored
             self._grow(node, put, before, end, is_stored=is_stored)
             if is_stored:
-                node.puts.append(OpenPut(answer, end, self._identities, self.clock.now_ms, waits=True))
+                node.puts.append(OpenPut(answer, end, self._identities, self.clock.now_ms, waits=True, asks=asks))
         self._look(node)
 
     def _grow(self, node: Node, put: PutOn, before: int, end: int, *, is_stored: bool) -> None:
@@ -193,7 +200,7 @@ class ClusterTrial:
         self._bytes[identity] = judge.log_bytes(node, begin, end, file_bytes)
         self._states = [model.put(each, node.number, begin=begin, end=end, identity=identity) for each in self._states]
 
-    def _look_at_puts(self, node: Node) -> None:
+    def _look_at_puts(self, node: Node, *, is_over: bool = False) -> None:
         """Judge the answers that have come (b), and requests past their deadline (e)."""
         left = []
         for put in node.puts:
@@ -202,6 +209,7 @@ class ClusterTrial:
                 continue
             status = put.answer.result().status
             self.hit[f"answered {status.name}"] += 1
+            judge.answer_is_due(put, status, node, self.clock.now_ms, is_over=is_over)
             if status is PutStatus.PUT_OK:
                 judge.confirmed_put_is_held(
                     self._synced if self.settings.acknowledge == "durable" else self._held,
@@ -229,7 +237,9 @@ class ClusterTrial:
             for link in self.network.links
             if link.address == address_of(node.number) and (not link.is_closed or link.waiting[MASTER])
         }
+        traffic = self._traffic.before(node)
         observed("step", node.step)
+        self._traffic.after(node, traffic)
         self.hit["log cut"] += node.end < end
         if node.role == "master":
             self._connected = connected
@@ -241,6 +251,8 @@ class ClusterTrial:
             states = self._after_step_of_slave(list(states), node)
         self._states = list(states)
         self._look(node)
+        if node.role == "master":
+            judge.confirmed_put_is_answered(node, node.acknowledged, syncs=self.settings.master_syncs)
 
     def _sent_by(self, state: Replicated, master: int) -> Replicated:
         for replica, wire in enumerate(state.wires):
@@ -273,7 +285,7 @@ class ClusterTrial:
         """Return the states after what has arrived on the link of a slave that the lab looks at."""
         seen = self._links[number]
         scan = seen.to_replica
-        scan.read(seen.link.arrived[REPLICA])
+        scan.read(seen.link.arrived[REPLICA], seen.link.forged[REPLICA])
         return [model.arrive(each, number, scan.data_end, is_answered=scan.is_answered) for each in states]
 
     def _newest_link(self, replica: int) -> RecordedLink | None:
@@ -291,8 +303,14 @@ class ClusterTrial:
     def _fail_copy(self, node: Node) -> None:
         node.copies_to_fail += 1
 
-    def _fail_sync(self, node: Node) -> None:
-        node.files.failing_syncs += 1
+    def _fail_sync(self, node: Node, failure: FailSyncOn) -> None:
+        if failure.file == "generations":
+            node.files.failing_generations = 1
+        else:
+            node.files.failing_syncs += 1
+
+    def _call(self, node: Node, call: CallNode) -> None:
+        self.hit["connection of no replica"] += self._traffic.call(node, replace(call, node=node.number))
 
     def _clean(self, node: Node) -> None:
         self._begin(node)
@@ -322,14 +340,16 @@ class ClusterTrial:
                 if not link.is_closed:
                     self.hit["bytes lost by a reset"] += any(link.waiting)
                     link.reset(to_master_bytes=max(0, to_master_bytes), to_replica_bytes=max(0, to_replica_bytes))
-            case ForgeFrame(_, to_master, size_bytes):
-                if not link.is_closed:
-                    link.put(MASTER if to_master else REPLICA, forged_head(size_bytes % (1 << 32)))
+            case ForgeFrame(_, to_master):
+                if not link.is_closed and FORGED[operation.frame][0] in ("both", "master" if to_master else "replica"):
+                    self._traffic.forge(link, operation, self.nodes[replica].end if self.nodes[replica].is_up else 0)
+                    self.hit["frame forged"] += 1
             case FlipBit(_, to_master, bit):
                 waiting = link.waiting[MASTER if to_master else REPLICA]
                 if waiting:
                     at = bit % (8 * len(waiting))
                     waiting[at // 8] ^= 1 << at % 8
+                    self._traffic.disturb()
                     self.hit["bit flipped"] += 1
 
     def waiting_bytes(self, flip: FlipBit) -> int:
@@ -399,21 +419,33 @@ class ClusterTrial:
     def _restart(self, node: Node) -> None:
         node.last_event = len(node.files.events)
         node.files.failing_syncs = 0
-        self._open(node)
+        if not self._open(node):
+            return
+        self._traffic.opened(node)
         self._identities += 1
         self._states = [model.open_as(each, node.number, node.role, identity=self._identities) for each in self._states]
         self._look(node, is_open=True)
         judge.nothing_past_the_end(node, self.settings.file_bytes)
 
-    def _open(self, node: Node) -> None:
+    def _open(self, node: Node) -> bool:
+        """Open a node, and return whether it is open.
+
+        A failed sync of its generations ends the opening.
+        """
+        fails = node.files.failing_generations
         try:
             node.open()
         except GuaranteeBroken:
             raise
         except Exception as error:
+            if node.files.failing_generations < fails and isinstance(error, OSError):
+                node.die()
+                self.hit["opening failed"] += 1
+                return False
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
         if node.store.read_only_reason is not None:
             raise GuaranteeBroken(7, f"the store opens read-only: {node.store.read_only_reason}")
+        return True
 
     def _close(self, node: Node) -> None:
         self._begin(node)
@@ -422,7 +454,7 @@ class ClusterTrial:
         observed("close", node.replicated.close)
         is_synced = failed == node.files.failed_syncs and node.store.read_only_reason is None
         judge.all_puts_are_answered(node.puts)
-        self._look_at_puts(node)
+        self._look_at_puts(node, is_over=True)
         self._states = [model.shut(each, node.number, synced=is_synced) for each in self._states]
         node.die()
         if is_synced and not self.hit["fail_file"]:
@@ -439,6 +471,7 @@ class ClusterTrial:
             if node.is_up and before == node.role == "slave":
                 assert node.replicated is not None
                 node.replicated.follow(address_of(master))
+                self._traffic.follows(node)
             elif node.is_up and before != node.role:
                 self._close(node)
                 self._restart(node)
@@ -480,7 +513,7 @@ class ClusterTrial:
         """Judge what a replica has acknowledged (f), and what its master counts."""
         seen = self._links.get(node.number)
         if seen is not None and node.role == "slave":
-            seen.to_master.read(seen.link.sent[MASTER])
+            seen.to_master.read(seen.link.sent[MASTER], seen.link.forged[MASTER])
             sent = seen.to_master.acknowledgements
             for received, durable in sent[seen.acknowledgements :]:
                 judge.acknowledged_is_there(node, received, durable)
@@ -498,6 +531,7 @@ class ClusterTrial:
             link.room[:] = [None, None]
         for node in self.nodes:
             node.files.failing_allocations = node.files.failing_syncs = node.copies_to_fail = 0
+            node.files.failing_generations = 0
             if node.is_up and node.store.read_only_reason is not None:
                 self._close(node)
             if not node.is_up:
@@ -517,12 +551,51 @@ class ClusterTrial:
         self.hit["no common generation"] += bool(strange)
         self.hit["bytes gone"] += bool(gone)
         judge.gone_is_stated(gone)
+        judge.refusal_is_stated(strange)
         able = [each for each in self.nodes if each not in strange and each not in gone]
         judge.copies_are_equal(master, able, self.settings.file_bytes)
+        if len(able) > self.settings.quorum:
+            self._put_at_the_end(master, able)
         log = self._states[0].copies[master.number].log
         records = [(entry, self._records[entry.identity]) for entry in log if entry.identity > 0]
         for node in able:
             judge.queues_and_keys_hold_the_log(node, records)
+
+    def _put_at_the_end(self, master: Node, able: list[Node]) -> None:
+        """Put a message to a healed cluster.
+
+        It has to be confirmed in time, and to reach all copies.
+        """
+        self._run_until(
+            lambda: master.acknowledged is not None and not self._traffic.has_forged_bytes, _RUNS_MAX, _ROUND_MS
+        )
+        confirmed = self.hit["answered PUT_OK"]
+        self._put(master, PutOn(body_bytes=40))
+        self._run_until(lambda: not master.puts, _PUT_ROUNDS, _PUT_ROUND_MS, flushed=able)
+        if self.hit["answered PUT_OK"] == confirmed:
+            raise GuaranteeBroken(16, f"a healed cluster does not confirm a put in {_PUT_ROUNDS * _PUT_ROUND_MS} ms")
+        self._run_until(lambda: self._have_all(master, able), _RUNS_MAX, _ROUND_MS, flushed=able)
+        judge.copies_are_equal(master, able, self.settings.file_bytes)
+
+    def _run_until(
+        self, holds: Callable[[], bool], rounds: int, round_ms: int, *, flushed: Sequence[Node] = ()
+    ) -> None:
+        """Step all nodes until something holds, or for some rounds.
+
+        Some nodes are flushed in each round.
+        """
+        for _ in range(rounds):
+            if holds():
+                return
+            for node in self.nodes:
+                self._step(node)
+            for node in flushed:
+                self._flush(node)
+            self.clock.now_ms += round_ms
+
+    @staticmethod
+    def _have_all(master: Node, able: Sequence[Node]) -> bool:
+        return all(node.end == master.end and not node.store.dispatch_behind_bytes for node in able)
 
     def _strange(self, master: Node) -> list[Node]:
         """Return the nodes without a generation in common with the master."""

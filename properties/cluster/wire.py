@@ -7,7 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-__all__ = ["FrameScan", "forged_head", "frames_described"]
+__all__ = ["FrameScan", "frames_described"]
 
 _HEAD = struct.Struct(">B3xIII")
 _TWO = struct.Struct(">qq")
@@ -48,7 +48,7 @@ def _told(kind: int, body: bytes) -> str:
     if kind == _DATA:
         begin = int.from_bytes(body[:8], "big")
         return f" [{begin}, {begin + len(body) - 8})"
-    if kind == _ACK:
+    if kind == _ACK and len(body) == _TWO.size:
         received, durable = _TWO.unpack(body)
         return f" received {received}, durable {durable}"
     if kind == _WELCOME:
@@ -69,19 +69,13 @@ class FrameScan:
         self.is_answered = False
         self._at = 0
 
-    def read(self, sent: bytes | bytearray) -> None:
-        """Read the frames that are new since the last call."""
-        for kind, body, end in _frames(sent, self._at):
-            self._at = end
+    def read(self, sent: bytes | bytearray, end: int | None = None) -> None:
+        """Read the frames that are new since the last call, of the first `end` bytes."""
+        for kind, body, end_of_frame in _frames(sent if end is None else sent[:end], self._at):
+            self._at = end_of_frame
             if kind == _DATA:
                 self.data_end = max(self.data_end, int.from_bytes(body[:8], "big") + len(body) - 8)
             elif kind == _ACK:
                 self.acknowledgements.append(_TWO.unpack(body))
             else:
                 self.is_answered = self.is_answered or kind == _WELCOME
-
-
-def forged_head(size_bytes: int) -> bytes:
-    """Return the head of a frame of data that states a size, with a right checksum."""
-    head = _HEAD.pack(_DATA, size_bytes, 0, 0)
-    return _HEAD.pack(_DATA, size_bytes, zlib.crc32(head[:8]), 0)

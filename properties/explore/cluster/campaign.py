@@ -41,7 +41,8 @@ __all__ = [
 CANARY = "RB09"
 REQUIRED = (
     "put_on", "crash_node", "kill", "power", "silent", "writes lost", "restart_node", "limit_link", "reset_link",
-    "bytes lost by a reset", "bit flipped", "forge_frame", "fail_sync_on", "log files deleted", "bytes gone",
+    "bytes lost by a reset", "bit flipped", "frame forged",
+    "connection of no replica", "fail_sync_on", "log files deleted", "bytes gone",
     "change_roles", "close_node", "log cut", "answered PUT_OK",
     "answered FLUSH_SLAVE_TIMEOUT", "answered SLAVE_NOT_AVAILABLE",
 )  # fmt: skip

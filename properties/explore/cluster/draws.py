@@ -6,10 +6,13 @@ The bound of one run: up to `PUTS_MAX` puts, `CRASHES_MAX` crashes, `LINK_EVENTS
 
 from dataclasses import replace
 from random import Random
+from typing import get_args
 
 from tornpage.model.replication.operations import (
     AdvanceTime,
     AskNode,
+    Caller,
+    CallNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -20,6 +23,7 @@ from tornpage.model.replication.operations import (
     FailSyncOn,
     FlipBit,
     FlushNode,
+    Forged,
     ForgeFrame,
     HealLink,
     LimitLink,
@@ -30,6 +34,7 @@ from tornpage.model.replication.operations import (
     SetNodeClock,
     StepNode,
 )
+from tornpage.properties.cluster.forging import FORGED
 from tornpage.properties.cluster.trial import ClusterTrial
 from tornpage.properties.disk.images import InFlightWrite
 from tornpage.properties.disk.sampling import CHANCES, draw
@@ -49,9 +54,10 @@ PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
 
 _BACK_MAX = 40
 _PASSED_SHARE = 0.125
+_GENERATIONS_SHARE = 0.3
 _KINDS = {
     "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 3, "clean": 6, "limit": 5,
-    "heal": 3, "reset": 4, "flip": 3, "forge": 2, "crash": 7, "restart": 8, "close": 1, "roles": 3, "ask": 2,
+    "heal": 3, "reset": 4, "flip": 3, "forge": 3, "call": 3, "crash": 7, "restart": 8, "close": 1, "roles": 3, "ask": 2,
 }  # fmt: skip
 _LINK_KINDS = ("limit", "reset", "flip", "forge")
 _FAILURES = (FailFile, FailCopy, FailSyncOn)
@@ -124,11 +130,15 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "clock":
             return SetNodeClock(node, rng.choice((-60_000, 60_000)))
         case "fail":
+            if rng.random() < _GENERATIONS_SHARE:
+                return FailSyncOn(node, "generations")
             return rng.choice(_FAILURES)(node)
         case "clean":
             return _clean(trial, rng)
         case "forge":
-            return ForgeFrame(replica, to_master, rng.choice(_FORGED_BYTES))
+            return _forge(rng, replica)
+        case "call":
+            return CallNode(node, rng.choice(get_args(Caller)))
         case "limit":
             return LimitLink(replica, to_master, rng.choice((0, 0, 7, 30, 100, 300)))
         case "heal":
@@ -145,6 +155,13 @@ def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
         case "roles":
             return ChangeRoles(node, rng.random() < 0.5)
     return _crash(trial, node, rng)
+
+
+def _forge(rng: Random, replica: int) -> ForgeFrame:
+    """Return a frame that its receiver has to refuse."""
+    frame: Forged = rng.choice(get_args(Forged))
+    to_master = FORGED[frame][0] == "master" or (FORGED[frame][0] == "both" and rng.random() < 0.5)
+    return ForgeFrame(replica, to_master, rng.choice(_FORGED_BYTES) if frame == "head" else 0, frame)
 
 
 def _clean(trial: ClusterTrial, rng: Random) -> ClusterOperation:

@@ -1,6 +1,6 @@
 """A Hypothesis machine with the operations of cluster campaigns."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -8,6 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tornpage.model.operations import Choice
 from tornpage.model.replication.operations import (
     AdvanceTime,
+    Caller,
+    CallNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -15,6 +17,7 @@ from tornpage.model.replication.operations import (
     FailSyncOn,
     FlipBit,
     FlushNode,
+    Forged,
     ForgeFrame,
     HealLink,
     LimitLink,
@@ -97,13 +100,21 @@ class ClusterMachine(RuleBasedStateMachine):
     def a_node_is_cleaned(self, node: int) -> None:
         self.trial.run(CleanNode(node))
 
-    @rule(node=_FEW)
-    def a_sync_will_fail(self, node: int) -> None:
-        self.trial.run(FailSyncOn(node))
+    @rule(node=_FEW, file=st.sampled_from(("log", "generations")))
+    def a_sync_will_fail(self, node: int, file: Literal["log", "generations"]) -> None:
+        self.trial.run(FailSyncOn(node, file))
 
     @rule(replica=_FEW, to_master=st.booleans(), size_bytes=st.sampled_from((0, 20, 1 << 22, (1 << 32) - 20)))
     def a_frame_is_forged(self, replica: int, to_master: bool, size_bytes: int) -> None:
         self.trial.run(ForgeFrame(replica, to_master, size_bytes))
+
+    @rule(replica=_FEW, to_master=st.booleans(), frame=st.sampled_from(get_args(Forged)))
+    def a_wrong_frame_is_sent(self, replica: int, to_master: bool, frame: Forged) -> None:
+        self.trial.run(ForgeFrame(replica, to_master, 0, frame))
+
+    @rule(node=_FEW, caller=st.sampled_from(get_args(Caller)))
+    def no_replica_connects(self, node: int, caller: Caller) -> None:
+        self.trial.run(CallNode(node, caller))
 
     @rule(by_ms=st.sampled_from((10, 1000, 3100, 6000, 25_000)))
     def time_passes(self, by_ms: int) -> None:

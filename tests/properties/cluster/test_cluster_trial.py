@@ -1,11 +1,14 @@
 """Test the crash lab of clusters on programs whose outcome is known."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from tornpage.model.replication.operations import (
     AdvanceTime,
+    Caller,
+    CallNode,
     ChangeRoles,
     CleanNode,
     CloseNode,
@@ -14,6 +17,7 @@ from tornpage.model.replication.operations import (
     FailFile,
     FailSyncOn,
     FlushNode,
+    Forged,
     ForgeFrame,
     HealLink,
     LimitLink,
@@ -23,6 +27,7 @@ from tornpage.model.replication.operations import (
     RunAll,
     StepNode,
 )
+from tornpage.properties.cluster.forging import CALLERS, FORGED
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedNetwork
 from tornpage.properties.cluster.replay import CLUSTERS, replay_cluster
 from tornpage.properties.cluster.trial import ClusterTrial
@@ -35,6 +40,8 @@ from tornpage.properties.program.step_shrinking import identity_of
 
 TWO = ClusterSettings()
 THREE = ClusterSettings(nodes=3, quorum=2)
+LAST_PUT_BYTES = 152
+"""The record of the message that is put at the end of a run."""
 
 
 def ran(tracker: DirtyTracker, *operations: object, settings: ClusterSettings = TWO) -> ClusterTrial:
@@ -117,7 +124,7 @@ def test_a_full_disk_of_a_replica_delays_it(tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), FailFile(1), PutOn(), RunAll())
     assert trial.nodes[1].end == 0
     trial.finish()
-    assert trial.nodes[1].end == 112
+    assert trial.nodes[1].end == 112 + LAST_PUT_BYTES
 
 
 def test_a_failed_copy_after_the_end_of_a_file_leaves_that_end(tracker: DirtyTracker) -> None:
@@ -202,7 +209,7 @@ def test_a_replica_that_retention_has_passed_may_drop_its_log(tracker: DirtyTrac
     settings = replace(TWO, discard_when_gone=True)
     trial = ran(tracker, PutOn(), RunAll(), CloseNode(1), *TWO_FILES, settings=settings)
     trial.finish()
-    assert [(node.begin, node.end) for node in trial.nodes] == [(4096, 6708)] * 2
+    assert [(node.begin, node.end) for node in trial.nodes] == [(4096, 6708 + LAST_PUT_BYTES)] * 2
 
 
 def test_a_put_that_retention_removed_is_not_confirmed(tracker: DirtyTracker) -> None:
@@ -226,7 +233,7 @@ def test_a_dropped_log_leaves_no_queue_numbers(tracker: DirtyTracker) -> None:
     begin = (PutOn(), RunAll(), CloseNode(1), *TWO_FILES[:-1], CleanNode(), CrashNode(2, kill=True), RestartNode(2))
     trial = ran(tracker, *begin, RunAll(8), ChangeRoles(), settings=settings)
     trial.finish()
-    assert [node.end for node in trial.nodes] == [112, 112, 112]
+    assert [node.end for node in trial.nodes] == [112 + LAST_PUT_BYTES] * 3
 
 
 def test_logs_without_a_byte_are_equal(tracker: DirtyTracker) -> None:
@@ -237,7 +244,8 @@ def test_logs_without_a_byte_are_equal(tracker: DirtyTracker) -> None:
     begin = (PutOn(body_bytes=1500), PutOn(body_bytes=2500), FlushNode(), RunAll(1), CleanNode(), RunAll())
     trial = ran(tracker, *begin, CrashNode(2), ChangeRoles(2), settings=ClusterSettings(nodes=3))
     trial.finish()
-    assert (trial.nodes[2].begin, trial.nodes[2].end, trial.nodes[0].end) == (4096, 4096, 0)
+    assert trial.nodes[2].begin == 4096
+    assert [node.end for node in trial.nodes] == [4096 + LAST_PUT_BYTES] * 3
 
 
 def test_an_empty_file_does_not_keep_a_replica_from_a_later_begin(tracker: DirtyTracker) -> None:
@@ -273,7 +281,42 @@ def test_a_failed_sync_inside_a_cut_is_repeated(tracker: DirtyTracker) -> None:
 def test_a_forged_frame_ends_its_link_only(size_bytes: int, to_master: bool, tracker: DirtyTracker) -> None:
     trial = ran(tracker, RunAll(), ForgeFrame(1, to_master, size_bytes), PutOn(), RunAll(8))
     trial.finish()
-    assert [node.end for node in trial.nodes] == [112, 112]
+    assert [node.end for node in trial.nodes] == [112 + LAST_PUT_BYTES] * 2
+
+
+@pytest.mark.parametrize("frame", get_args(Forged))
+def test_a_wrong_frame_ends_its_link_only(frame: Forged, tracker: DirtyTracker) -> None:
+    put, to_master = PutOn(), FORGED[frame][0] == "master"
+    trial = ran(tracker, RunAll(), ForgeFrame(1, to_master, 0, frame), put, RunAll(2), AdvanceTime(), RunAll(8))
+    assert trial.hit["frame forged"] == 1
+    assert trial.network.links[0].is_closed
+    trial.finish()
+    assert [node.end for node in trial.nodes] == [112 + LAST_PUT_BYTES] * 2
+
+
+@pytest.mark.parametrize("caller", get_args(Caller))
+def test_a_connection_of_no_replica_ends(caller: Caller, tracker: DirtyTracker) -> None:
+    trial = ran(tracker, RunAll(), CallNode(0, caller), PutOn(), RunAll(8))
+    assert trial.network.links[1].is_closed is (CALLERS[caller][0] != "silence")
+    for operation in (AdvanceTime(21_000), RunAll(2)):
+        trial.run(operation)
+    assert trial.network.links[1].is_closed
+    assert confirmed(trial) == 1
+    trial.finish()
+
+
+def test_a_failed_sync_of_generations_ends_an_opening(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, PutOn(), FailSyncOn(0, "generations"), CloseNode(), RestartNode())
+    assert trial.hit["opening failed"] == 1
+    assert not trial.nodes[0].is_up
+    trial.finish()
+
+
+def test_a_failed_sync_of_generations_ends_a_link(tracker: DirtyTracker) -> None:
+    trial = ran(tracker, PutOn(), FailSyncOn(1, "generations"), RunAll(), AdvanceTime(), RunAll(), PutOn(), RunAll())
+    assert trial.network.links[0].is_closed
+    assert confirmed(trial) == 1
+    trial.finish()
 
 
 def test_a_settled_end_is_not_an_equal_log(tracker: DirtyTracker) -> None:
