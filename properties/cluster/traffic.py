@@ -117,8 +117,9 @@ class Traffic:
         self._is_disturbed = True
         way = MASTER if forgery.to_master else REPLICA
         number = forgery.size_bytes % (1 << 32) if forgery.frame == "head" else offset
+        is_first = link.forged[way] is None  # the first one may be half a frame
         link.forge(way, forged(forgery.frame, number))
-        if forgery.frame != "head":
+        if is_first and forgery.frame != "head":
             self._forged.append((link, way, len(link.sent[way]), forgery.frame))
 
     @property

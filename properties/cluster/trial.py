@@ -40,7 +40,7 @@ from tornpage.model.replication.operations import (
 )
 from tornpage.model.replication.state import Replicated
 from tornpage.properties.cluster import judge
-from tornpage.properties.cluster.forging import FORGED
+from tornpage.properties.cluster.forging import CALLERS, FORGED
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.cluster.nodes import (
     SLAVE_TIMEOUT_MS,
@@ -66,6 +66,8 @@ __all__ = ["ClusterTrial"]
 _RUNS_MAX = 40
 _ROUND_MS = 1_000
 _DRAIN_ROUNDS = 200
+_FRAMES = tuple(name for name in FORGED if name != "head")
+_CALLERS = tuple(CALLERS)
 _PUT_ROUNDS, _PUT_ROUND_MS = 60, 2
 
 
@@ -566,6 +568,7 @@ class ClusterTrial:
 
         It has to be confirmed in time, and to reach all copies.
         """
+        self._disturb_at_the_end(master, able)
         self._run_until(
             lambda: master.acknowledged is not None and not self._traffic.has_forged_bytes, _RUNS_MAX, _ROUND_MS
         )
@@ -576,6 +579,21 @@ class ClusterTrial:
             raise GuaranteeBroken(16, f"a healed cluster does not confirm a put in {_PUT_ROUNDS * _PUT_ROUND_MS} ms")
         self._run_until(lambda: self._have_all(master, able), _RUNS_MAX, _ROUND_MS, flushed=able)
         judge.copies_are_equal(master, able, self.settings.file_bytes)
+
+    def _disturb_at_the_end(self, master: Node, able: list[Node]) -> None:
+        """Send a healed cluster a wrong frame, and let no replica connect to its master.
+
+        Which ones follows from the run.
+        """
+        number = 7 * len(self.performed) + self._identities
+        frame, caller = _FRAMES[number % len(_FRAMES)], _CALLERS[number % len(_CALLERS)]
+        replica = next(node.number for node in able if node is not master)
+        self._run_until(lambda: master.acknowledged is not None, _RUNS_MAX, _ROUND_MS)
+        self._change_link(ForgeFrame(replica, FORGED[frame][0] == "master", 0, frame))
+        self._call(master, CallNode(master.number, caller))
+        for _ in range(2):
+            for node in self.nodes:
+                self._step(node)
 
     def _run_until(
         self, holds: Callable[[], bool], rounds: int, round_ms: int, *, flushed: Sequence[Node] = ()
