@@ -69,8 +69,9 @@ class RecentEntries:
         self._newest += entries
         if total - self._forgotten > 2 * self._bytes_max:
             count = bisect_right(self._totals, total - self._bytes_max)
-            self._first, self._forgotten = self._first + count, self._totals[count - 1]
-            del self._newest[:count], self._totals[:count]
+            if count:  # the oldest entry may be longer than the limit
+                self._first, self._forgotten = self._first + count, self._totals[count - 1]
+                del self._newest[:count], self._totals[:count]
 
     def cut(self, end: int) -> None:
         """Remove all entries from `end` on, durably. Raises OSError."""
