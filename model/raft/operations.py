@@ -5,7 +5,7 @@ nothing, except `RestartMember`. `SaveCommitEnd` and `TimeOutPuts` do nothing on
 
 Members that are run by their nodes have timers, links and syncs of their own. So `Elect`, `Beat`, `SyncLog`, `Deliver`,
 `SaveCommitEnd` and `TimeOutPuts` do nothing for them. Only they have `RunNodes`, `CutLinks`, `HealLinks`, `EndLinks`,
-`Knock` and `CloseMember`.
+`Knock`, `AnswerWrongly` and `CloseMember`.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,12 @@ from tornpage.model.operations import Choice, Others
 
 __all__ = [
     "RAFT_OPERATIONS",
+    "Answer",
+    "AnswerWrongly",
     "Beat",
     "BeginRead",
     "CloseMember",
+    "CopyChange",
     "CrashMember",
     "CutLinks",
     "Deliver",
@@ -28,6 +31,7 @@ __all__ = [
     "Greeting",
     "HealLinks",
     "Knock",
+    "OpenCopy",
     "Propose",
     "RaftOperation",
     "RestartMember",
@@ -190,7 +194,8 @@ class EndLinks:
 Greeting = Literal[
     "silent", "half", "no frame", "unknown kind", "long", "vote first", "other group", "other receiver", "itself",
     "no member", "other host", "stranger", "twice", "ping with bytes", "refusal", "short vote", "negative", "flag",
-    "long entry", "short entries", "older entry", "many",
+    "long entry", "short entries", "older entry", "many", "longest frame", "too long frame", "last term",
+    "more entries", "later read", "second leader", "own last term", "entry for no file", "committed entry",
 ]  # fmt: skip
 """What a connection sends that is no correct member."""
 
@@ -212,6 +217,41 @@ class CloseMember:
     op: Literal["close_member"] = "close_member"
 
 
+Answer = Literal["refusal", "hello", "vote", "unknown kind", "no frame", "checksum", "too long"]
+"""What a member gets on a link on which it sends, and no correct member answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWrongly:
+    """Send a member something wrong on its link to another member."""
+
+    member: int = 0
+    to: int = 1
+    answer: Answer = "refusal"
+    op: Literal["answer_wrongly"] = "answer_wrongly"
+
+
+CopyChange = Literal[
+    "nothing", "entry", "unit", "later unit", "bytes after the end", "file after the end", "new file", "other size",
+    "strange name", "short file", "no checksums", "no checksums, later begin", "no term", "only a backup of the term",
+    "bad term", "bad vote", "bad commit end",
+]  # fmt: skip
+"""What is changed in a copy of the directory of a member. `properties/raft/copies.py` has what becomes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCopy:
+    """Open a changed copy of the directory of a member. The member stays as it is.
+
+    `at` chooses the entry, the unit and the byte that are changed.
+    """
+
+    member: int = 0
+    change: CopyChange = "nothing"
+    at: int = 0
+    op: Literal["open_copy"] = "open_copy"
+
+
 RaftOperation = (
     Elect
     | Beat
@@ -231,6 +271,8 @@ RaftOperation = (
     | EndLinks
     | Knock
     | CloseMember
+    | AnswerWrongly
+    | OpenCopy
 )
 """An event of a group."""
 

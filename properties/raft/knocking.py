@@ -1,31 +1,43 @@
-"""Connections to a member that no correct member makes, and their judge.
+"""Connections to a member that no correct member makes, wrong answers on its own links, and their judge.
 
 Each such connection has to end, with a finding: at once if its bytes are wrong, after `silence_max` without bytes or
-within a frame. The member has to stay as it is.
+within a frame. The member has to stay as it is. A message with right bytes and impossible values is refused.
 """
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tornpage.model.raft.operations import Greeting
+from tornpage.model.raft.operations import Answer, Greeting
+from tornpage.model.raft.state import Entry
 from tornpage.properties.cluster.network import LinkEnd
 
-__all__ = ["KNOCKS", "Caller", "Expected", "Visit"]
+__all__ = ["ANSWERS", "KNOCKS", "Caller", "Expected", "Visit"]
 
 _HELLO, _REFUSAL, _PING, _VOTE, _APPEND, _APPEND_ANSWER = 17, 18, 19, 20, 22, 23
 _LARGE = 1 << 30
+_LAST_TERM = (1 << 63) - 1
 _TERM = 1_000_000
 
 
 class Caller(NamedTuple):
-    """The called member, the member whose host the connection comes from, and the group."""
+    """The called member, the member whose host the connection comes from, and the group.
+
+    `log`, `commit`, `term` and `leader` are those of the called member. `frame_bytes_max` and `data_file_bytes` are
+    its limits.
+    """
 
     me: int
     other: int
     members: int
     group: str
+    log: Sequence[Entry] = ()
+    commit: int = 0
+    term: int = 0
+    leader: int | None = None
+    frame_bytes_max: int = 0
+    data_file_bytes: int = 0
 
 
 class Expected(NamedTuple):
@@ -76,6 +88,31 @@ def _entry(term: int, body: bytes, *, size: int | None = None) -> bytes:
 
 _AT_ONCE, _REFUSED, _SILENCE = Expected("at once"), Expected("at once", refused=True), Expected("silence")
 
+
+def _entry_for_no_file(caller: Caller) -> bytes:
+    """Return a message with an entry that fits into no data file, empty if no frame can carry it."""
+    body = bytes(caller.data_file_bytes - 55)
+    message = _append(caller.term + 1, 0, 0, 1, _entry(1, body))
+    return _hello(caller) + message if len(message) - 16 <= caller.frame_bytes_max else b""
+
+
+def _of_leader(caller: Caller, message: bytes) -> bytes:
+    """Return a message that only a leader has to refuse, else nothing."""
+    return _hello(caller) + message if caller.leader == caller.me else b""
+
+
+def _second_leader(caller: Caller) -> bytes:
+    """Return entries of a second leader of the term, empty if none is known."""
+    message = _append(caller.term, 0, 0, 0, b"")
+    return _hello(caller) + message if caller.leader not in (None, caller.other) else b""
+
+
+def _committed_entry(caller: Caller) -> bytes:
+    """Return an entry that contradicts a committed one, empty without one."""
+    message = _append(caller.term + 1, 0, 0, 1, _entry(caller.term + 1, b"x"))
+    return _hello(caller) + message if caller.commit and caller.log[0].term <= caller.term else b""
+
+
 KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "silent": (_SILENCE, lambda caller: b""),
     "half": (_SILENCE, lambda caller: _hello(caller)[:40]),
@@ -102,8 +139,40 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
         lambda caller: _hello(caller) + _append(_TERM, 0, 0, 2, _entry(2, b"x") + _entry(1, b"y")),
     ),
     "many": (_SILENCE, lambda caller: b""),
+    "longest frame": (_SILENCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max)),
+    "too long frame": (_AT_ONCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max + 1)),
+    "last term": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_VOTE, struct.pack(">qqq", _LAST_TERM, 0, 0))),
+    "own last term": (
+        _REFUSED,
+        lambda caller: _hello(caller) + _frame(_VOTE, struct.pack(">qqq", caller.term + 1, caller.term + 1, 9)),
+    ),
+    "more entries": (
+        _REFUSED,
+        lambda caller: _of_leader(
+            caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 1, len(caller.log) + 1, 0))
+        ),
+    ),
+    "later read": (
+        _REFUSED,
+        lambda caller: _of_leader(caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 0, 0, 1 << 40))),
+    ),
+    "second leader": (_REFUSED, _second_leader),
+    "entry for no file": (_REFUSED, _entry_for_no_file),
+    "committed entry": (_REFUSED, _committed_entry),
 }
-"""By greeting: what has to become of the connection, and its bytes."""
+"""By greeting: what has to become of the connection, and its bytes. Without bytes the greeting is not possible now."""
+
+_SENTENCE_BYTES_MAX = 1_024
+ANSWERS: Mapping[Answer, tuple[str, bytes]] = {
+    "refusal": ("the member refuses: no", _frame(_REFUSAL, b"no")),
+    "hello": ("HELLO may not come here", _frame(_HELLO, b"x")),
+    "vote": ("VOTE may not come here", _frame(_VOTE, struct.pack(">qqq", _TERM, 0, 0))),
+    "unknown kind": ("no frame has the kind 99", _frame(99)),
+    "no frame": ("the checksum of a frame", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    "checksum": ("the checksum of a frame", _frame(_PING, b"x")[:-1] + b"y"),
+    "too long": (f"states {_SENTENCE_BYTES_MAX + 1} bytes", _frame(_REFUSAL, size=_SENTENCE_BYTES_MAX + 1)),
+}
+"""By answer: a part of the reason that the member has to give for the end of its link, and the bytes."""
 
 
 def _third(caller: Caller) -> int:

@@ -94,9 +94,13 @@ class _Listener:
 
 
 class MemberNetwork:
-    """The network of one member. `cut` has directions (source, receiver) that deliver nothing."""
+    """The network of one member. `cut` has directions (source, receiver) that deliver nothing.
+
+    `attempts` counts the connections that the member has tried to make.
+    """
 
     def __init__(self, network: RecordedNetwork, me: int, cut: set[tuple[int, int]]) -> None:
+        self.attempts = 0
         self._network = network
         self._me = me
         self._cut = cut
@@ -116,6 +120,7 @@ class MemberNetwork:
 
     def connect(self, address: str) -> Link | None:
         """Connect to an address."""
+        self.attempts += 1
         end = self._network.connect(self._me, address)
         return None if end is None else self._added(end, address, _member_at(address.partition(":")[0]))
 

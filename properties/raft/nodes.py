@@ -8,6 +8,7 @@ are judged. In the end everything is healed. Then the group has to elect, commit
 """
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -15,7 +16,7 @@ from typing import Any, cast
 from tornpage.impl.raft.application import Application
 from tornpage.impl.raft.entries import RaftEntries
 from tornpage.impl.raft.member import RaftMember
-from tornpage.impl.raft.messages import Envelope
+from tornpage.impl.raft.messages import AppendEntries, Envelope, VoteAnswer
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.opening import OpenMember
 from tornpage.impl.raft.raft_log import RaftLog
@@ -23,6 +24,7 @@ from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.settings import RaftSettings as NodeSettings
 from tornpage.impl.raft.store_application import StoreApplication
 from tornpage.model.raft.operations import (
+    AnswerWrongly,
     BeginRead,
     CloseMember,
     CrashMember,
@@ -31,6 +33,7 @@ from tornpage.model.raft.operations import (
     FailSyncOf,
     HealLinks,
     Knock,
+    OpenCopy,
     Propose,
     RaftOperation,
     RestartMember,
@@ -38,13 +41,13 @@ from tornpage.model.raft.operations import (
     Transfer,
 )
 from tornpage.model.raft.state import Entry
-from tornpage.properties.cluster.network import RecordedNetwork
+from tornpage.properties.cluster.network import REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.disk.journal import FileSynced
+from tornpage.properties.disk.journal import FileRenamed, FileSynced
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft.clients import Clients, Now
-from tornpage.properties.raft.knocking import KNOCKS, Caller, Visit
+from tornpage.properties.raft.knocking import ANSWERS, KNOCKS, Caller, Visit
 from tornpage.properties.raft.links import STRANGER, MemberNetwork, address_of
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
@@ -67,6 +70,10 @@ _REST_MS = 3_000
 _PING_BYTES, _APPEND_BYTES = 16, 60
 """Bytes of a PING, and of an append without entries: a head of 16 bytes, 5 numbers of 8 and one of 4."""
 _FORGED_TERM = 1_000_000
+_BURST, _BURST_MS = 3, 100
+_SAVE_MS = 3_000
+_WRONG = re.compile("refuses|may not come here|checksum|no frame has the kind|states [0-9]+ bytes|version")
+"""Reasons for the end of a link that sound members do not have."""
 
 
 def node_settings(settings: RaftSettings) -> NodeSettings:
@@ -91,15 +98,24 @@ def node_settings(settings: RaftSettings) -> NodeSettings:
 class _Events:
     """An application whose events are judged one by one."""
 
-    def __init__(self, inner: Application, judged: Callable[[Callable[[], list[Envelope]]], list[Envelope]]) -> None:
+    def __init__(
+        self,
+        inner: Application,
+        judged: Callable[[Callable[[], list[Envelope]]], list[Envelope]],
+        note_leader: Callable[[], None],
+        note_election: Callable[[], None],
+    ) -> None:
         self._inner = inner
         self._judged = judged
+        self.note_leader = note_leader
+        self._note_election = note_election
 
     @property
     def member(self) -> RaftMember:
         return self._inner.member
 
     def election_timeout(self) -> list[Envelope]:
+        self._note_election()
         return self._judged(self._inner.election_timeout)
 
     def heartbeat(self) -> list[Envelope]:
@@ -109,7 +125,11 @@ class _Events:
         return self._judged(self._inner.sync)
 
     def receive(self, source: int, message: Any) -> list[Envelope]:
-        return self._judged(lambda: self._inner.receive(source, message))
+        sent = self._judged(lambda: self._inner.receive(source, message))
+        is_of_leader = isinstance(message, AppendEntries) and self.member.leader == source
+        if is_of_leader or any(isinstance(each.message, VoteAnswer) and each.message.granted for each in sent):
+            self.note_leader()
+        return sent
 
     def transfer(self, to: int) -> list[Envelope]:
         return self._judged(lambda: self._inner.transfer(to))
@@ -124,7 +144,8 @@ class _Events:
 class _Life:
     """One life of a member: its node, its files, its clients.
 
-    `roles` counts the changes of role and term. `broken` is a promise that an event inside a step broke.
+    `roles` counts the changes of role and term. `broken` is a promise that an event inside a step broke. `leader_ms` is
+    the last time at which it led, or its election time-out began again, and `reset_ms` the last time of the latter.
     """
 
     def __init__(self, application: Any, log: RaftLog, close: Callable[[], None], settings: NodeSettings) -> None:
@@ -141,6 +162,9 @@ class _Life:
         self.roles = 0
         self.has_failing_sync = False
         self.first_link = 0
+        self.begun_ms = self.leader_ms = self.reset_ms = 0
+        self.entries = 0
+        self.answered: set[int] = set()
         self.broken: GuaranteeBroken | None = None
 
 
@@ -153,6 +177,7 @@ class NodesTrial(RaftTrial):
         self._network = RecordedNetwork()
         self._lives: dict[int, _Life] = {}
         self._visits: dict[int, list[Visit]] = {}
+        self._wrong_answers: list[tuple[int, int, RecordedLink, str]] = []
         self._crowded_until_ms: dict[int, int] = {}
         self._lives_begun = 0
         self.node_settings = node_settings(settings)
@@ -200,7 +225,12 @@ class NodesTrial(RaftTrial):
         life.network = MemberNetwork(self._network, number, self.cut)
         self._lives_begun += 1
         life.node = RaftNode(
-            _Events(application, lambda call: self._judge_event(node, call)),
+            _Events(
+                application,
+                lambda call: self._judge_event(node, call),
+                lambda: self._note_leader(node),
+                lambda: self._note_election(node),
+            ),
             settings,
             network=life.network,
             rng=random.Random(self._lives_begun),
@@ -208,6 +238,8 @@ class NodesTrial(RaftTrial):
             clients=_clients_of(number),
         )
         life.due_ms, life.first_link = self.now_ms, len(self._network.links)
+        life.begun_ms = life.leader_ms = life.reset_ms = self.now_ms
+        life.entries = len(node.files.journal)
         self._lives[number] = life
         assert node.member is not None
         return node.member
@@ -218,7 +250,7 @@ class NodesTrial(RaftTrial):
     def _end(self, node: Node, *, silently: bool) -> None:
         """Forget what ended with the process of a member."""
         self._lives.pop(node.number, None)
-        self._visits.clear()
+        self._forget_visits()
         self._network.drop(node.number, address_of(node.number), silently=silently)
 
     def _log_of(self, member: RaftMember) -> tuple[Entry, ...]:
@@ -268,12 +300,12 @@ class NodesTrial(RaftTrial):
             case FailSyncOf():
                 node.files.failing_syncs, life.has_failing_sync = 1, True
             case CutLinks(_, way):
-                self._visits.clear()
+                self._forget_visits()
                 others = [each for each in range(len(self.nodes)) if each != node.number]
                 self.cut |= {(each, node.number) for each in others if way != "out"}
                 self.cut |= {(node.number, each) for each in others if way != "in"}
             case EndLinks(_, size_bytes):
-                self._visits.clear()
+                self._forget_visits()
                 for link in self._network.links_of(node.number, address_of(node.number)):
                     if not link.is_closed:
                         link.reset(to_master_bytes=size_bytes, to_replica_bytes=size_bytes)
@@ -281,6 +313,10 @@ class NodesTrial(RaftTrial):
                 self._close(node, life)
             case Knock():
                 self._knock(node, operation)
+            case AnswerWrongly():
+                self._answer_wrongly(node, life, operation)
+            case OpenCopy():
+                self._open_copy(node, operation)
 
     def _ask_append(self, node: Node, life: _Life) -> None:
         """Let a client put an entry, or a message."""
@@ -349,6 +385,7 @@ class NodesTrial(RaftTrial):
         self._judge_now(node)
         self._judge_served(node)
         self._judge_clients(node, life)
+        self._judge_timers(node, life)
 
     def _judge_served(self, node: Node) -> None:
         """Let the services of a store follow an event, and judge what it serves and answers."""
@@ -430,18 +467,21 @@ class NodesTrial(RaftTrial):
         other = (me + 1) % members
         if greeting not in KNOCKS or members == 1:
             return
+        expected, bytes_of = KNOCKS[greeting]
+        data = bytes_of(self._caller(node, other))
+        if not data and greeting not in ("silent", "many"):
+            return
         if greeting == "many":
             self._visits.pop(me, None)
             self._crowded_until_ms[me] = self.now_ms + self.node_settings.silence_max + _LATE_MS
         is_judged = self.now_ms >= self._crowded_until_ms.get(me, 0)
-        expected, bytes_of = KNOCKS[greeting]
         sender = STRANGER if greeting == "stranger" else other
         many = self.node_settings.connections_max + 1 if greeting == "many" else 1
         for _ in range(many):
             end = self._network.connect(sender, address_of(me))
             if end is None:
                 return
-            end.send(bytes_of(Caller(me, other, members, self.node_settings.group)))
+            end.send(data)
             if (sender, me) not in self.cut and is_judged:
                 self._visits.setdefault(me, []).append(Visit(greeting, end, expected, self.now_ms))
         self.hit[f"knock {greeting}"] += 1
@@ -453,7 +493,84 @@ class NodesTrial(RaftTrial):
         if life is not None and count > self.node_settings.connections_max:
             raise GuaranteeBroken(8, f"member {me} has {count} connections, above connections_max")
 
+    def _caller(self, node: Node, other: int) -> Caller:
+        state, settings = node.state, self.node_settings
+        longest = max(4_096, 44 + settings.batch_bytes_max + 12 + settings.body_bytes_max)
+        return Caller(
+            node.number, other, len(self.nodes), settings.group, state.log, state.commit, state.term, state.leader,
+            longest, settings.data_file_bytes,
+        )  # fmt: skip
+
+    def _answer_wrongly(self, node: Node, life: _Life, wrong: AnswerWrongly) -> None:
+        """Send a member something wrong on its newest link to another one."""
+        me, to = node.number, wrong.to % len(self.nodes)
+        links = [each for each in self._network.links[life.first_link :] if each.replica == me and not each.is_closed]
+        link = next((each for each in reversed(links) if each.address == address_of(to)), None)
+        if link is None or wrong.answer not in ANSWERS or link.forged[REPLICA] is not None:
+            return
+        reason, data = ANSWERS[wrong.answer]
+        link.forge(REPLICA, data)
+        life.answered.add(to)
+        if (to, me) not in self.cut:
+            self._wrong_answers.append((me, to, link, reason))
+        self.hit[f"wrong answer {wrong.answer}"] += 1
+
+    def _judge_wrong_answers(self) -> None:
+        """Contract 8: a wrong answer ends its link with a reason, once it has arrived."""
+        for each in tuple(self._wrong_answers):
+            me, to, link, reason = each
+            if len(link.arrived[REPLICA]) < len(link.sent[REPLICA]) and not link.is_closed:
+                continue
+            self._wrong_answers.remove(each)
+            row = next(row for row in self._lives[me].node.status()["peers"] if row["member"] == to)
+            if link.is_closed and link.waiting[REPLICA]:
+                continue  # the link ended before
+            if not link.is_closed:
+                raise GuaranteeBroken(8, f"member {me} keeps its link to {to} after a wrong answer", reason)
+            if reason not in row["finding"] and "has ended the link" not in row["finding"]:
+                raise GuaranteeBroken(8, f"member {me} gives another reason for the end of a link", reason, str(row))
+
+    def _forget_visits(self) -> None:
+        self._visits.clear()
+        self._wrong_answers.clear()
+
+    # ---- timers ------------------------------------------------------------------------------------------------------
+
+    def _note_leader(self, node: Node) -> None:
+        life = self._lives.get(node.number)
+        if life is not None:
+            life.leader_ms = life.reset_ms = self.now_ms
+
+    def _note_election(self, node: Node) -> None:
+        """Contract 16: a member waits for its leader before it begins an election. A group of one does not wait."""
+        life = self._lives.get(node.number)
+        if life is None:
+            return
+        waited_ms = self.now_ms - life.reset_ms
+        if len(self.nodes) > 1 and waited_ms < self.node_settings.election_timeout_min:
+            raise GuaranteeBroken(16, f"member {node.number} begins an election after {waited_ms} ms")
+        life.leader_ms = life.reset_ms = self.now_ms
+
+    def _judge_timers(self, node: Node, life: _Life) -> None:
+        """Contract 16: a member without a leader begins an election in time, and it connects at its interval."""
+        settings, number, others = self.node_settings, node.number, len(self.nodes) - 1
+        if node.state.role == "leader":
+            life.leader_ms = self.now_ms
+        waited_ms = self.now_ms - life.leader_ms
+        limit_ms = (settings.election_timeout_max if others else 0) + _LATE_MS
+        if waited_ms > limit_ms:
+            raise GuaranteeBroken(16, f"member {number} begins no election for {waited_ms} ms without a leader")
+        lived_ms, attempts = self.now_ms - life.begun_ms, life.network.attempts
+        allowed = others * (1 + lived_ms // settings.reconnect_interval)
+        if attempts > allowed:
+            raise GuaranteeBroken(16, f"member {number} connects {attempts} times in {lived_ms} ms", str(allowed))
+        for row in life.node.status()["peers"] if self.settings.limits == "usual" else ():
+            is_wrong = row["member"] not in life.answered and _WRONG.search(row["finding"])
+            if is_wrong:
+                raise GuaranteeBroken(15, f"member {number} ends the link of a sound member: {row['finding']}")
+
     def _judge_visits(self) -> None:
+        self._judge_wrong_answers()
         silence_ms = self.node_settings.silence_max
         for number, visits in self._visits.items():
             for each in tuple(visits):
@@ -494,12 +611,50 @@ class NodesTrial(RaftTrial):
         self._ask_append(leader, self._lives[leader.number])
         end = leader.state.end + (not self.settings.store)  # a store appends at once
         self._await("commits an entry at all members", lambda: self._all_have(end))
+        leader = self._judge_burst(leader)
         self._judge_status(leader)
         for node in self.nodes:
             self._judge_store(node, is_whole=True)
+            self._judge_files(node)
+            self._judge_saves(node)
         self._judge_rest()
         if len(self.nodes) > 1:
             self._judge_hand_over(leader)
+
+    def _judge_burst(self, leader: Node) -> Node:
+        """Let clients ask a leader for some entries and reads at once. All are answered soon (16)."""
+        life = self._lives[leader.number]
+        for _ in range(_BURST):
+            while _size_of(self._payloads + 1) > _BODY_BYTES_MAX:
+                self._payloads += 1
+            self._ask_append(leader, life)
+            life.clients.read(life.application.read(), self._now(leader, life))
+        self._await(
+            "answers a burst of requests",
+            lambda: not life.clients.requests and (leader.store is None or not leader.store.waiting),
+            _BURST_MS,
+        )
+        end = leader.state.end
+        self._await("commits a burst at all members", lambda: self._all_have(end))
+        return self._leader()
+
+    def _judge_saves(self, node: Node) -> None:
+        """Contract 16: a member saves its commit end once in 3 s."""
+        life = self._lives[node.number]
+        path = f"{self._log_directory(node)}/checkpoint"
+        count = sum(
+            isinstance(each, FileRenamed) and each.target == path for each in node.files.journal[life.entries :]
+        )
+        allowed = 2 + (self.now_ms - life.begun_ms) // _SAVE_MS
+        if count > allowed:
+            raise GuaranteeBroken(16, f"a member saves its commit end {count} times", str(allowed))
+
+    def _log_directory(self, node: Node) -> str:
+        return f"{_DIRECTORY}/dledger-n{node.number}"
+
+    @property
+    def _data_file_bytes(self) -> int:
+        return self.settings.data_file_bytes if self.settings.store else self.node_settings.data_file_bytes
 
     def _await(self, what: str, holds: Callable[[], bool], limit_ms: int = _HEALED_MS) -> None:
         limit_ms += self.now_ms
@@ -516,6 +671,8 @@ class NodesTrial(RaftTrial):
         rows = [row for life in self._lives.values() for row in life.node.status()["peers"]]
         return (
             leader.state.role == "leader"
+            and self._lives[leader.number].application.member.transferee is None
+            and self._lives[leader.number].node.refusal is None
             and all(row["sends"] and row["receives"] for row in rows)
             and self._all_have(leader.state.end)
             and not any(life.clients.requests for life in self._lives.values())

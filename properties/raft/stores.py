@@ -178,6 +178,14 @@ class MemberStore:
                 ends.append(end)
         return ends
 
+    def judge_failed(self) -> None:
+        """Contract 8: after a failed event all puts are answered, and a new one is refused."""
+        if not all(each.answer.done() for each in self.waiting):
+            raise GuaranteeBroken(8, "a put waits for a member that has failed")
+        refused = self.raft.store.put_async(_message(1))
+        if not refused.done() or refused.result(0).status is not PutStatus.SERVICE_NOT_AVAILABLE:
+            raise GuaranteeBroken(8, "a member that has failed takes a put", "SERVICE_NOT_AVAILABLE", str(refused))
+
     def queue(self, queue_id: int) -> "tuple[int, list[_Served]]":
         """Return the end of a queue, and the messages that it serves."""
         store = self.raft.store

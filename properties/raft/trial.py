@@ -17,7 +17,7 @@ from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.hard_state import HardState
 from tornpage.impl.raft.member import RaftMember
-from tornpage.impl.raft.messages import Envelope
+from tornpage.impl.raft.messages import Carried, Envelope
 from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.model.raft import member as model
 from tornpage.model.raft import promises
@@ -28,6 +28,7 @@ from tornpage.model.raft.operations import (
     Deliver,
     Elect,
     FailSyncOf,
+    OpenCopy,
     Propose,
     RaftOperation,
     RestartMember,
@@ -47,6 +48,8 @@ from tornpage.properties.disk.journal import ProcessKilled
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.raft_case import RaftSettings
+from tornpage.properties.raft.copies import Copied, files_differ, open_copy
+from tornpage.properties.raft.files import laid_out
 from tornpage.properties.raft.stores import PUT_TIMEOUT_MS, LabClock, MemberStore, StoreJudge
 from tornpage.properties.raft.translation import (
     PLAIN_BODIES,
@@ -136,6 +139,8 @@ class RaftTrial:
             case RestartMember(number):
                 if self._node(number).member is None:
                     self._restart(self._node(number))
+            case OpenCopy(number):
+                self._open_copy(self._node(number), operation)
             case FailSyncOf(number):
                 self._node(number).files.failing_syncs = int(self._node(number).member is not None)
             case Deliver(source, to, kind, back):
@@ -222,8 +227,9 @@ class RaftTrial:
                 node.store.step_services()
         except GuaranteeBroken:
             raise
-        except OSError:
+        except OSError as error:
             node.state = expected.member
+            self._judge_failed(node, error)
             self._stop(node)
             return
         except Exception as error:
@@ -251,6 +257,63 @@ class RaftTrial:
             return tuple(entry_of(each, self._bodies) for each in log.entries(0, 1 << 40))
         except (OSError, StoreError) as error:
             raise GuaranteeBroken(3, f"the log of an open member cannot be read: {error}") from error
+
+    def _judge_failed(self, node: Node, error: OSError) -> None:
+        """Contract 8: a member whose event has failed takes no more events, and writes nothing.
+
+        A failed write of the term or of the commit end leaves the log usable.
+        """
+        member, files, store = node.member, node.files, node.store
+        assert member is not None
+        files.failing_syncs, events = 0, len(files.events)
+        if "checkpoint" in str(error) or (store is None and "currterm" in str(error)):
+            return
+        if store is None:
+            log = cast(RaftLog, member.log)
+            calls: list[Callable[[], object]] = [lambda: log.append([Carried(1 << 20, b"x")])]
+            calls += [log.sync] if log.synced < log.end else []
+        else:
+            raft = store.raft
+            calls = [raft.election_timeout, raft.heartbeat, raft.sync, raft.begin_read, lambda: raft.transfer(0)]
+            store.judge_failed()
+        for call in calls:
+            try:
+                call()
+            except OSError:
+                continue
+            raise GuaranteeBroken(8, "a member takes an event after one that has failed")
+        if len(files.events) != events:
+            raise GuaranteeBroken(8, "a member writes after an event that has failed")
+
+    def _open_copy(self, node: Node, operation: OpenCopy) -> None:
+        """Open a changed copy of the directory of a member that runs."""
+        if node.member is None:
+            return
+        state = node.state
+        copied = Copied(
+            RecordingFiles(node.files.base, tracker=self._tracker, journal=(*node.files.journal, ProcessKilled())),
+            self._log_directory(node), self._entries_of(state), state.synced, self._data_file_bytes, INDEX_FILE_BYTES,
+            state.term, state.vote, self._parts,
+        )  # fmt: skip
+        if open_copy(copied, operation.change, operation.at):
+            self.hit[f"copy {operation.change}"] += 1
+
+    def _entries_of(self, state: Member) -> list[tuple[int, bytes]]:
+        return [(entry.term, self._bodies.body_of(entry.payload)) for entry in state.log]
+
+    def _log_directory(self, node: Node) -> str:
+        return f"{_DIRECTORY}/dledger-n{node.number}" if self.settings.store else _DIRECTORY
+
+    @property
+    def _data_file_bytes(self) -> int:
+        return self.settings.data_file_bytes
+
+    def _judge_files(self, node: Node) -> None:
+        """Contract 3: the files of a log have the bytes of its entries, and zeros after them."""
+        shown = laid_out(self._entries_of(node.state), self._data_file_bytes, INDEX_FILE_BYTES, units=node.state.synced)
+        path = files_differ(node.files, self._log_directory(node), shown)
+        if path:
+            raise GuaranteeBroken(3, f"{path} of member {node.number} does not have the bytes of the format")
 
     def _stop(self, node: Node) -> None:
         """End the process of a member after a failed call. It sends nothing of its last event."""
@@ -439,6 +502,7 @@ class RaftTrial:
             elif leader is not None and turn > 2 * len(self.nodes) and self._is_settled(leader.state):
                 for node in self.nodes:
                     self._judge_store(node, is_whole=True)
+                    self._judge_files(node)
                 return
         raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")
 

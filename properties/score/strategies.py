@@ -241,7 +241,7 @@ class ConsumerGroups:
 
 @dataclass(frozen=True, slots=True)
 class RaftGroups:
-    """Run drawn Raft groups, of one, three and five members in turn (`tornpage explore raft`).
+    """Run drawn Raft groups, of one to five members in turn (`tornpage explore raft`).
 
     All members have stores if only a store can show the bug.
     """
@@ -253,7 +253,7 @@ class RaftGroups:
         states, known = 0, RAFT_REPRODUCERS.get(settings.bug)
         store = known is not None and known.settings.store
         for number in count():
-            members = (3, 5, 1)[number % 3]
+            members = (3, 5, 1, 2, 3, 4)[number % 6]
             group = RaftSettings(members=members, disk=settings.disk, bug=settings.bug, store=store)
             run = draw_raft_run(group, f"{seed}:{number}", tracker=tracker)
             states += run.states

@@ -9,9 +9,12 @@ from random import Random
 from typing import Any, get_args
 
 from tornpage.model.raft.operations import (
+    Answer,
+    AnswerWrongly,
     Beat,
     BeginRead,
     CloseMember,
+    CopyChange,
     CrashMember,
     CutLinks,
     Deliver,
@@ -21,6 +24,7 @@ from tornpage.model.raft.operations import (
     Greeting,
     HealLinks,
     Knock,
+    OpenCopy,
     Propose,
     RaftOperation,
     RestartMember,
@@ -40,12 +44,12 @@ _UNLIMITED_BYTES = 1 << 30
 _SHARE_OF_STORES = 0.3
 _WEIGHTS = {
     "deliver": 46, "sync": 14, "propose": 9, "beat": 6, "elect": 4, "again": 5, "late": 3, "read": 3, "transfer": 2,
-    "crash": 4, "restart": 6, "fail": 1,
+    "crash": 4, "restart": 6, "fail": 2, "copy": 2,
 }  # fmt: skip
 _SHARE_OF_NODES = 0.3
 _WEIGHTS_OF_NODES = {
     "time": 30, "burst": 18, "read": 6, "transfer": 4, "cut": 6, "heal": 5, "end": 4, "knock": 8, "crash": 4,
-    "restart": 7, "fail": 2, "close": 2,
+    "restart": 7, "fail": 2, "close": 2, "answer": 4, "copy": 3,
 }  # fmt: skip
 _BURSTS = (1, 1, 1, 2, 4, 6, 12)
 _TIMES_MS = (1, 5, 20, 60, 150, 200, 700, 1_500, 3_000, 6_000)
@@ -93,6 +97,10 @@ def draw_node_event(trial: RaftTrial, rng: Random) -> list[RaftOperation]:
             return [RestartMember(down[0])] if down else []
         case "fail":
             return [FailSyncOf(number)]
+        case "answer":
+            return [AnswerWrongly(number, rng.randrange(trial.settings.members), rng.choice(get_args(Answer)))]
+        case "copy":
+            return [_draw_copy(rng, number)]
         case "close":
             return [CloseMember(leader if rng.random() < 0.5 else number)]
     return [RunNodes(rng.choice(_TIMES_MS))]
@@ -129,11 +137,17 @@ def draw_event(trial: RaftTrial, rng: Random, cut_off: frozenset[int]) -> RaftOp
             return RestartMember(rng.choice(down)) if down else SyncLog(number)
         case "fail":
             return FailSyncOf(number)
+        case "copy":
+            return _draw_copy(rng, number)
         case "save":
             return SaveCommitEnd(number)
         case "late put":
             return TimeOutPuts(rng.choice(leaders) if leaders else number)
     return SyncLog(number)
+
+
+def _draw_copy(rng: Random, number: int) -> OpenCopy:
+    return OpenCopy(number, rng.choice(get_args(CopyChange)), rng.randrange(1 << 12))
 
 
 def _draw_crash(trial: RaftTrial, rng: Random, number: int) -> CrashMember:
