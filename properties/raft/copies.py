@@ -1,4 +1,6 @@
-"""Open a changed copy of the directory of a member, and judge what becomes of it (contracts 3, 7 and 15).
+"""Open a changed copy of the directory of a member, and judge the opening.
+
+Contracts 3, 7 and 15 are judged.
 
 | change | what has to happen |
 |---|---|
@@ -84,9 +86,9 @@ class Copied:
 
 
 def open_copy(copied: Copied, change: CopyChange, at: int) -> bool:
-    """Change a copy, open it, and judge what becomes of it. Return whether the change was possible.
+    """Change a copy, open it, and judge the opening.
 
-    Raises GuaranteeBroken.
+    Return whether the change was possible. Raises GuaranteeBroken.
     """
     shown = copied.laid_out()
     match change:
@@ -107,8 +109,10 @@ def open_copy(copied: Copied, change: CopyChange, at: int) -> bool:
             _judge_use(copied, copied.log(), copied.entries, shown)
         case "other size" | "strange name" | "short file" if shown.rows:
             _judge_refusal(copied, shown, change)
-        case "no checksums" | "no checksums, later begin" if shown.rows:
-            _judge_unsealed(copied, shown, change)
+        case "no checksums" if shown.rows:
+            _judge_unsealed(copied, shown)
+        case "no checksums, later begin":
+            _judge_later_begin(copied, shown, at)
         case _:
             return False
     return True
@@ -139,7 +143,10 @@ def _judge_entry(copied: Copied, row: Row, at: int) -> None:
 
 
 def _judge_unit(copied: Copied, row: Row, at: int) -> None:
-    """Change a field of a unit. Without its magic or its number it is no unit, and is written again."""
+    """Change a field of a unit.
+
+    Without its magic or its number it is no unit, and is written again.
+    """
     fields = (0, 4, 12, 16, 24)
     unit = bytearray(row.unit())
     begin = fields[at % len(fields)]
@@ -171,34 +178,49 @@ def _judge_refusal(copied: Copied, shown: LogFiles, change: CopyChange) -> None:
     _raises(copied, lambda: copied.log(data_file_bytes=sizes), RaftLogRefused, "")
 
 
-def _judge_unsealed(copied: Copied, shown: LogFiles, change: CopyChange) -> None:
-    size, rows = copied.data_file_bytes, shown.rows
+def _judge_unsealed(copied: Copied, shown: LogFiles) -> None:
+    """Remove the checksums of all entries, and judge who reads them."""
+    _unseal(copied, shown.rows)
+    if shown.rows[0].body:
+        _raises(copied, copied.log, RaftLogRefused, "set `unsealed`")
+    elif copied.synced:
+        _is_damaged(copied, "entry 0 ")
+    _judge_use(copied, copied.log(unsealed=True), copied.entries, None)
+
+
+def _unseal(copied: Copied, rows: Sequence[Row]) -> None:
     for row in rows:
-        at = row.position % size
+        at = row.position % copied.data_file_bytes
         copied.write(copied.path("data", row.position - at), at, row.data(sealed=False))
-    if change == "no checksums":
-        if rows[0].body:
-            _raises(copied, copied.log, RaftLogRefused, "set `unsealed`")
-        elif copied.synced:
-            _is_damaged(copied, "entry 0 ")
-        _judge_use(copied, copied.log(unsealed=True), copied.entries, None)
-        return
-    first = next((row for row in rows if row.position >= size), None)
-    if first is None:
-        return
-    copied.files.unlink(copied.path("data", 0))
-    if size != first.position or not first.body:
-        return  # a later file begins with an entry, or the log counts as lost
+
+
+def _judge_later_begin(copied: Copied, shown: LogFiles, at: int) -> None:
+    """Judge a log of DLedger that has deleted its first files.
+
+    The log is extended to two files more first.
+    """
+    size, log, entries = copied.data_file_bytes, copied.log(), list(copied.entries)
+    term = max((term for term, _ in entries), default=0)
+    while log.end_position_of(log.end) < shown.end + 2 * size:
+        entries.append((term, b"e" * (100 + at % 97)))
+        log.append([Carried(*entries[-1])])
+    log.sync()
+    log.close()
+    rows = laid_out(entries, size, copied.index_file_bytes).rows
+    _unseal(copied, rows)
+    begins = [row for row in rows if row.position and not row.position % size and row.body]
+    first = begins[at % len(begins)]
+    for position in range(0, first.position, size):
+        copied.files.unlink(copied.path("data", position))
     log = copied.log(unsealed=True)
     if log.begin != first.place:
         raise GuaranteeBroken(15, "a log of DLedger begins elsewhere", str(first.place), str(log.begin))
     try:
         log.body_at(first.place - 1)
     except LookupError:
-        pass
-    else:
-        raise GuaranteeBroken(15, "a log of DLedger has an entry before its begin")
-    _judge_use(copied, log, copied.entries, None)
+        _judge_use(copied, log, entries, None)
+        return
+    raise GuaranteeBroken(15, "a log of DLedger has an entry before its begin")
 
 
 # ---- term and commit end ---------------------------------------------------------------------------------------------
@@ -293,7 +315,7 @@ def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]
     _has(log, [*entries, *new])
     _sends(recent, log.begin, [*entries, *new])
     recent.sync()
-    cut = max(log.begin, len(entries) - 1)
+    cut = max(log.begin + unsealed, len(entries) - 1)  # a later begin needs an entry of DLedger
     recent.cut(cut)
     kept = [*entries[:cut], (term + 2, b"p" * 40)]
     recent.append([Carried(*kept[-1])])
@@ -349,7 +371,10 @@ def _sends(recent: RecentEntries, first: int, entries: Sequence[tuple[int, bytes
 
 
 def files_differ(files: RecordingFiles, directory: str, shown: LogFiles) -> str:
-    """Return which file does not have its bytes, or an empty text. Bytes after the last entry are zeros."""
+    """Return which file does not have its bytes, or an empty text.
+
+    Bytes after the last entry are zeros.
+    """
     for folder, wanted in (("data", shown.data), ("index", shown.index)):
         present = {path for path in files.paths() if path.startswith(f"{directory}/{folder}/")}
         for path in sorted(present | {f"{directory}/{folder}/{first:020d}" for first in wanted}):

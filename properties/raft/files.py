@@ -43,7 +43,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """The files of a log, by the number of their first byte. The rest of each file is zeros."""
+    """The files of a log, by the number of their first byte.
+
+    The rest of each file is zeros.
+    """
 
     data: dict[int, bytes]
     index: dict[int, bytes]
@@ -58,7 +61,10 @@ class LogFiles:
 def laid_out(
     entries: Sequence[tuple[int, bytes]], data_file_bytes: int, index_file_bytes: int, *, units: int | None = None
 ) -> LogFiles:
-    """Return the files of a log with these terms and bodies. `units` is how many entries the index has."""
+    """Return the files of a log with these terms and bodies.
+
+    `units` is how many entries the index has.
+    """
     rows: list[Row] = []
     data: dict[int, bytearray] = {}
     end = 0

@@ -1,4 +1,4 @@
-"""Connections to a member that no correct member makes, wrong answers on its own links, and their judge.
+"""Connections to a member that no correct member makes, and wrong answers on its links.
 
 Each such connection has to end, with a finding: at once if its bytes are wrong, after `silence_max` without bytes or
 within a frame. The member has to stay as it is. A message with right bytes and impossible values is refused.
@@ -90,7 +90,10 @@ _AT_ONCE, _REFUSED, _SILENCE = Expected("at once"), Expected("at once", refused=
 
 
 def _entry_for_no_file(caller: Caller) -> bytes:
-    """Return a message with an entry that fits into no data file, empty if no frame can carry it."""
+    """Return a message with an entry that fits into no data file.
+
+    It is empty if no frame can carry it.
+    """
     body = bytes(caller.data_file_bytes - 55)
     message = _append(caller.term + 1, 0, 0, 1, _entry(1, body))
     return _hello(caller) + message if len(message) - 16 <= caller.frame_bytes_max else b""

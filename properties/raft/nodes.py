@@ -72,6 +72,8 @@ _PING_BYTES, _APPEND_BYTES = 16, 60
 _FORGED_TERM = 1_000_000
 _BURST, _BURST_MS = 3, 100
 _SAVE_MS = 3_000
+_ANSWERS = tuple(ANSWERS)
+_KNOCKS = tuple(name for name in KNOCKS if name != "many")
 _WRONG = re.compile("refuses|may not come here|checksum|no frame has the kind|states [0-9]+ bytes|version")
 """Reasons for the end of a link that sound members do not have."""
 
@@ -542,7 +544,10 @@ class NodesTrial(RaftTrial):
             life.leader_ms = life.reset_ms = self.now_ms
 
     def _note_election(self, node: Node) -> None:
-        """Contract 16: a member waits for its leader before it begins an election. A group of one does not wait."""
+        """Contract 16: a member waits for its leader before it begins an election.
+
+        A group of one does not wait.
+        """
         life = self._lives.get(node.number)
         if life is None:
             return
@@ -552,7 +557,10 @@ class NodesTrial(RaftTrial):
         life.leader_ms = life.reset_ms = self.now_ms
 
     def _judge_timers(self, node: Node, life: _Life) -> None:
-        """Contract 16: a member without a leader begins an election in time, and it connects at its interval."""
+        """Contract 16: a member without a leader begins an election in time.
+
+        It connects to each other member once in `reconnect_interval`.
+        """
         settings, number, others = self.node_settings, node.number, len(self.nodes) - 1
         if node.state.role == "leader":
             life.leader_ms = self.now_ms
@@ -618,8 +626,26 @@ class NodesTrial(RaftTrial):
             self._judge_files(node)
             self._judge_saves(node)
         self._judge_rest()
+        self._copy_at_the_end()
         if len(self.nodes) > 1:
-            self._judge_hand_over(leader)
+            self._disturb_at_the_end(leader)
+            self._judge_hand_over(self._leader())
+
+    def _disturb_at_the_end(self, leader: Node) -> None:
+        """Let a stranger connect to a leader, and send it a wrong answer.
+
+        Which ones follows from the run.
+        """
+        number = self._number
+        others = [node.number for node in self.nodes if node is not leader]
+        self._answer_wrongly(
+            leader,
+            self._lives[leader.number],
+            AnswerWrongly(leader.number, others[number % len(others)], _ANSWERS[number % len(_ANSWERS)]),
+        )
+        self._knock(leader, Knock(leader.number, _KNOCKS[number % len(_KNOCKS)]))
+        self._pass_time(2 * self.node_settings.reconnect_interval)
+        self._await("settles after wrong bytes", self._has_settled)
 
     def _judge_burst(self, leader: Node) -> Node:
         """Let clients ask a leader for some entries and reads at once. All are answered soon (16)."""

@@ -10,7 +10,7 @@ legal outcomes. The promises of the group are judged over the states of all memb
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from tornpage.impl.errors import StoreError
 from tornpage.impl.message.message import PutStatus
@@ -24,6 +24,7 @@ from tornpage.model.raft import promises
 from tornpage.model.raft.operations import (
     Beat,
     BeginRead,
+    CopyChange,
     CrashMember,
     Deliver,
     Elect,
@@ -67,6 +68,7 @@ _DIRECTORY = "/member"
 INDEX_FILE_BYTES = 1 << 12
 _KEPT_MESSAGES = 4
 _ROUNDS_OF_AN_END = 60
+_CHANGES: tuple[CopyChange, ...] = get_args(CopyChange)
 
 Key = tuple[int, int, str]
 """Source, receiver and kind of a message."""
@@ -298,6 +300,17 @@ class RaftTrial:
         if open_copy(copied, operation.change, operation.at):
             self.hit[f"copy {operation.change}"] += 1
 
+    def _copy_at_the_end(self) -> None:
+        """Open a changed copy of a member. Which member and which change follows from the run."""
+        number = self._number
+        node = self.nodes[number % len(self.nodes)]
+        self._open_copy(node, OpenCopy(node.number, _CHANGES[number % len(_CHANGES)], number * 31))
+
+    @property
+    def _number(self) -> int:
+        """A number that differs between runs."""
+        return 7 * len(self.performed) + self._payloads + self.hit["restart_member"]
+
     def _entries_of(self, state: Member) -> list[tuple[int, bytes]]:
         return [(entry.term, self._bodies.body_of(entry.payload)) for entry in state.log]
 
@@ -503,6 +516,7 @@ class RaftTrial:
                 for node in self.nodes:
                     self._judge_store(node, is_whole=True)
                     self._judge_files(node)
+                self._copy_at_the_end()
                 return
         raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")
 
