@@ -41,6 +41,7 @@ from tornpage.model.replication.operations import (
 from tornpage.model.replication.state import Replicated
 from tornpage.properties.cluster import judge
 from tornpage.properties.cluster.forging import CALLERS, FORGED
+from tornpage.properties.cluster.formats import parts_hold
 from tornpage.properties.cluster.network import MASTER, REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.cluster.nodes import (
     SLAVE_TIMEOUT_MS,
@@ -89,6 +90,7 @@ class ClusterTrial:
     """
 
     def __init__(self, settings: ClusterSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
+        parts_hold()
         self.settings = settings
         self.performed: list[ClusterOperation] = []
         self.hit: Counter[str] = Counter()

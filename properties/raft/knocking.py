@@ -13,7 +13,7 @@ from tornpage.model.raft.operations import Answer, Greeting
 from tornpage.model.raft.state import Entry
 from tornpage.properties.cluster.network import LinkEnd
 
-__all__ = ["ANSWERS", "KNOCKS", "Caller", "Expected", "Visit"]
+__all__ = ["ANSWERS", "BY_ROLE", "KNOCKS", "Caller", "Expected", "Visit"]
 
 _HELLO, _REFUSAL, _PING, _VOTE, _APPEND, _APPEND_ANSWER = 17, 18, 19, 20, 22, 23
 _LARGE = 1 << 30
@@ -52,12 +52,16 @@ class Expected(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """One connection: its end, what has to become of it, and when it was made."""
+    """One connection: its end, what has to become of it, and when it was made.
+
+    `role` is the role and the term of the called member then, if they decide about it.
+    """
 
     greeting: Greeting
     end: LinkEnd
     expected: Expected
     since_ms: int
+    role: tuple[str, int] | None = None
 
 
 def _frame(kind: int, body: bytes = b"", *, size: int | None = None) -> bytes:
@@ -164,6 +168,9 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "committed entry": (_REFUSED, _committed_entry),
 }
 """By greeting: what has to become of the connection, and its bytes. Without bytes the greeting is not possible now."""
+
+BY_ROLE = frozenset[Greeting](("more entries", "later read", "second leader", "entry for no file", "committed entry"))
+"""Greetings that are impossible for the role and the term of the called member only."""
 
 _SENTENCE_BYTES_MAX = 1_024
 ANSWERS: Mapping[Answer, tuple[str, bytes]] = {

@@ -47,7 +47,8 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.journal import FileRenamed, FileSynced
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft.clients import Clients, Now
-from tornpage.properties.raft.knocking import ANSWERS, KNOCKS, Caller, Visit
+from tornpage.properties.raft.formats import parts_hold
+from tornpage.properties.raft.knocking import ANSWERS, BY_ROLE, KNOCKS, Caller, Visit
 from tornpage.properties.raft.links import STRANGER, MemberNetwork, address_of
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
@@ -182,6 +183,7 @@ class NodesTrial(RaftTrial):
         self._wrong_answers: list[tuple[int, int, RecordedLink, str]] = []
         self._crowded_until_ms: dict[int, int] = {}
         self._lives_begun = 0
+        parts_hold()
         self.node_settings = node_settings(settings)
         super().__init__(settings, tracker=tracker, certify=certify)
         self._bodies = self._known
@@ -485,7 +487,8 @@ class NodesTrial(RaftTrial):
                 return
             end.send(data)
             if (sender, me) not in self.cut and is_judged:
-                self._visits.setdefault(me, []).append(Visit(greeting, end, expected, self.now_ms))
+                role = (node.state.role, node.state.term) if greeting in BY_ROLE else None
+                self._visits.setdefault(me, []).append(Visit(greeting, end, expected, self.now_ms, role))
         self.hit[f"knock {greeting}"] += 1
         self._pass_time(2)
         life = self._life_of(node)
@@ -582,7 +585,10 @@ class NodesTrial(RaftTrial):
         silence_ms = self.node_settings.silence_max
         for number, visits in self._visits.items():
             for each in tuple(visits):
-                waited_ms = self.now_ms - each.since_ms
+                waited_ms, state = self.now_ms - each.since_ms, self.nodes[number].state
+                if each.role not in (None, (state.role, state.term)):
+                    visits.remove(each)
+                    continue
                 at_once = each.expected.when == "at once"
                 if each.end.is_over:
                     visits.remove(each)

@@ -1,0 +1,133 @@
+"""Judge settings and messages of a group at their limits, once in a process.
+
+These parts have no state. So a run judges them without events: defaults and checks of settings (contract 8), and every
+message with its smallest, largest and wrong values (contract 15). The bytes are made without the store's code.
+"""
+
+import struct
+import zlib
+from functools import cache
+
+from tornpage.impl.raft import messages as ours
+from tornpage.impl.raft import wire
+from tornpage.impl.raft.raft_log import DATA_FILE_BYTES, INDEX_FILE_BYTES
+from tornpage.impl.raft.settings import RaftSettings
+from tornpage.impl.replication.framing import BadFrame, Frame, Framing
+from tornpage.model.raft.settings import CASES, DEFAULTS
+from tornpage.properties.cluster.formats import framing_holds, refuses, settings_hold
+from tornpage.properties.contract import GuaranteeBroken
+
+__all__ = ["parts_hold"]
+
+_PEERS = ("10.0.0.1:1", "10.0.0.2:2")
+_LARGEST = (1 << 62) - 1
+_FORMS: dict[int, str] = {20: ">qqq", 21: ">qB", 23: ">qBqq", 24: ">q"}
+"""The bodies of messages without entries, by kind."""
+
+
+@cache
+def parts_hold() -> None:
+    """Judge all parts. Raises GuaranteeBroken."""
+    settings_hold(RaftSettings, DEFAULTS, CASES, peers=_PEERS)
+    _derived_hold()
+    _sizes_hold()
+    _greetings_hold()
+    _messages_hold()
+    _entries_hold()
+
+
+def _is(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise GuaranteeBroken(15, f"{what} is another one", str(wanted)[:200], str(found)[:200])
+
+
+def _derived_hold() -> None:
+    made = RaftSettings(_PEERS, data_file_bytes=5_000, body_bytes_max=6_000)
+    _is("the text of a group", made.group, "10.0.0.1:1,10.0.0.2:2 with entries in data files of 5000 bytes")
+    _is("the list of hosts", made.hosts, ("10.0.0.1", "10.0.0.2"))
+    bodies = (made.entry_body_bytes_max, RaftSettings(_PEERS, body_bytes_max=7).entry_body_bytes_max)
+    _is("the longest body of an entry", bodies, (4_936, 7))
+    _is("the size of files", (DATA_FILE_BYTES, INDEX_FILE_BYTES), (1 << 30, 32 * 5 * 1024 * 1024))
+
+
+def _sizes_hold() -> None:
+    """Contract 15: the longest frame has a batch and one more entry, and at least a greeting."""
+    for batch, body in ((1, 1), (1, 4_039), (1, 4_040), (10_000, 5_000), (262_144, 4_194_304)):
+        longest = wire.frame_bytes_max(batch, body)
+        _is(f"the longest frame of {batch} and {body} bytes", longest, max(4_096, 44 + batch + 12 + body))
+    framing_holds(Framing(wire.RaftKind, 1_000), 19, 1_000)
+
+
+def _frame(kind: int, body: bytes) -> bytes:
+    checked = struct.pack(">B3xI", kind, len(body))
+    return checked + struct.pack(">II", zlib.crc32(checked), zlib.crc32(body)) + body
+
+
+def _read(kind: int, body: bytes) -> ours.Message:
+    return wire.message_of(Frame(wire.RaftKind(kind), body))
+
+
+def _refused(kind: int, body: bytes, what: str) -> None:
+    refuses(lambda: _read(kind, body), BadFrame, what)
+
+
+def _greetings_hold() -> None:
+    for group, clients in (("", ""), ("g", "c"), ("é" * 10, "c:1"), ("g" * 4_088, "")):
+        text = group.encode()
+        body = struct.pack(">HHHH", 1, 3, 4, len(text)) + text + clients.encode()
+        hello = wire.Hello(3, 4, group, clients)
+        _is("a greeting", (wire.hello_of(body), wire.hello_frame(hello)), (hello, _frame(17, body)))
+    wrong = (
+        b"", bytes(7), struct.pack(">HHHH", 2, 3, 4, 0), struct.pack(">HHHH", 1, 3, 4, 1) + b"\xff",
+        struct.pack(">HHHH", 1, 3, 4, 0) + b"\xff", struct.pack(">HHHH", 1, 3, 4, 0) + b"c" * 4_089,
+    )  # fmt: skip
+    for body in wrong:
+        refuses(lambda body=body: wire.hello_of(body), BadFrame, f"a greeting of {len(body)} bytes")
+    _is("a PING", wire.ping_frame(), _frame(19, b""))
+
+
+def _messages_hold() -> None:
+    made: list[tuple[int, ours.Message]] = []
+    for number in (1, 77, _LARGEST):
+        made += [
+            (20, ours.RequestVote(number, number - 1, number)),
+            (21, ours.VoteAnswer(number, True)),
+            (21, ours.VoteAnswer(number, False)),
+            (23, ours.AppendAnswer(number, True, number, 0)),
+            (23, ours.AppendAnswer(number, False, 0, number)),
+            (24, ours.LeadNow(number)),
+        ]
+    for kind, message in made:
+        body = struct.pack(_FORMS[kind], *message)
+        _is(f"a message of kind {kind}", (wire.encoded(message), _read(kind, body)), (_frame(kind, body), message))
+        _refused(kind, body[:-1], f"a short message of kind {kind}")
+        _refused(kind, body + b"\0", f"a long message of kind {kind}")
+        for at, value in enumerate(message):
+            for wrong in (2,) if isinstance(value, bool) else (-1, _LARGEST + 1):
+                values = [wrong if place == at else each for place, each in enumerate(message)]
+                _refused(kind, struct.pack(_FORMS[kind], *values), f"a message of kind {kind} with {values}")
+    for kind in (17, 18, 19):
+        _refused(kind, b"", f"a frame of kind {kind} as a message")
+
+
+def _entries_hold() -> None:
+    """Contract 15: a message with entries has ordered terms, and nothing after its entries."""
+    lists: tuple[tuple[tuple[int, bytes], ...], ...] = ((), ((3, b""),), ((3, b"x"), (3, b""), (5, b"yy")))
+    for begin, previous, entries in ((0, 0, lists[0]), (1, 2, lists[1]), (7, 3, lists[2])):
+        numbers = (5, begin, previous, 1, 2)
+        rows = b"".join(struct.pack(">qI", term, len(body)) + body for term, body in entries)
+        body = struct.pack(">qqqqqI", *numbers, len(entries)) + rows
+        carried = tuple(ours.Carried(*each) for each in entries)
+        message = ours.AppendEntries(5, begin, previous, carried, 1, 2)
+        _is("a message with entries", (wire.encoded(message), _read(22, body)), (_frame(22, body), message))
+        _refused(22, body[:-1], "entries that end early")
+        _refused(22, body + b"\0", "bytes after entries")
+        for at in range(5):
+            for wrong in (-1, _LARGEST + 1):
+                values = [wrong if place == at else each for place, each in enumerate(numbers)]
+                head = struct.pack(">qqqqqI", *values, len(entries))
+                _refused(22, head + rows, f"entries with {values}")
+    for previous, begin, terms in ((0, 1, (6,)), (3, 1, (2,)), (0, 1, (4, 3)), (1, 0, ()), (6, 1, ())):
+        rows = b"".join(struct.pack(">qI", term, 0) for term in terms)
+        head = struct.pack(">qqqqqI", 5, begin, previous, 0, 0, len(terms))
+        _refused(22, head + rows, f"entries of terms {terms} after {previous} in term 5")
