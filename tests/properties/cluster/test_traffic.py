@@ -1,4 +1,4 @@
-"""Test that the judges of traffic and of formats catch mistakes that were made for this test."""
+"""Test that the judges of traffic and of formats catch mistakes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Test what runs do beside events: copies that are opened, wrong answers, failed members, limits of formats."""
+"""Test opened copies, wrong answers, impossible messages, and failed members."""
 
 from typing import get_args
 

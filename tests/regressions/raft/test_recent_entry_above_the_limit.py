@@ -1,4 +1,4 @@
-"""A batch of recent entries keeps its limit after an entry that is longer than the memory for them.
+"""A batch of recent entries keeps its limit after a long entry.
 
 Symptom: a leader sent all entries that it had in memory in one message. A message above the longest frame ends its
 link, so a follower with less than these entries never got them.
