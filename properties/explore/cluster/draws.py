@@ -54,6 +54,7 @@ PUTS_MAX, CRASHES_MAX, LINK_EVENTS_MAX, OPERATIONS_MAX = 6, 3, 5, 28
 
 _BACK_MAX = 40
 _PASSED_SHARE = 0.125
+_FAILING_SHARE = 0.125
 _GENERATIONS_SHARE = 0.3
 _KINDS = {
     "put": 22, "step": 20, "run": 16, "flush": 4, "advance": 5, "clock": 1, "fail": 3, "clean": 6, "limit": 5,
@@ -82,14 +83,28 @@ def draw_settings(settings: ClusterSettings, rng: Random) -> ClusterSettings:
 def draw_beginning(settings: ClusterSettings, rng: Random) -> tuple[ClusterOperation, ...]:
     """Return the first operations of a run.
 
-    In one of eight runs retention passes a replica that is away.
+    In one of eight runs retention passes a replica that is away. In another one a replica has to cut its log, or takes
+    over the generations of a new master, while a sync of its files fails.
     """
-    if rng.random() >= _PASSED_SHARE:
+    share = rng.random()
+    if share < _FAILING_SHARE:
+        return _failing_beginning(settings, rng)
+    if share >= _FAILING_SHARE + _PASSED_SHARE:
         return ()
     replica = rng.randrange(1, settings.nodes)
     away = rng.choice((CloseNode(replica), CrashNode(replica, kill=True), LimitLink(replica)))
     put = PutOn(body_bytes=2500, fill=rng.randrange(8))
     return PutOn(), RunAll(rng.randrange(3, 7)), away, put, put, FlushNode(), StepNode(), CleanNode()
+
+
+def _failing_beginning(settings: ClusterSettings, rng: Random) -> tuple[ClusterOperation, ...]:
+    """Return a program in which a sync fails at the hand-over of a log or a role."""
+    replica = rng.randrange(1, settings.nodes)
+    put, fails = PutOn(body_bytes=rng.choice((40, 2500))), FailSyncOn(replica, rng.choice(("log", "generations")))
+    hand_over: tuple[ClusterOperation, ...] = (CrashNode(0), fails, RestartNode(0))
+    if rng.random() < 0.3:
+        hand_over = (fails, ChangeRoles(replica))
+    return put, RunAll(5), put, RunAll(3), *hand_over, put, AdvanceTime(1_000), RunAll(4), AdvanceTime(1_000), RunAll(4)
 
 
 def draw_operation(trial: ClusterTrial, rng: Random) -> ClusterOperation:
