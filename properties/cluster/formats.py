@@ -61,10 +61,10 @@ def settings_hold(
                 raise GuaranteeBroken(8, f"the settings {changes} are accepted")
 
 
-def refuses(call: Callable[[], object], kind: type[Exception], what: str) -> None:
-    """Contract 8: wrong input is refused."""
+def refuses(read: Callable[[Any], object], wrong: object, kind: type[Exception], what: str) -> None:
+    """Contract 8: wrong input is refused. `read` takes it."""
     try:
-        call()
+        read(wrong)
     except kind:
         return
     raise GuaranteeBroken(8, f"{what} is accepted", kind.__name__)
@@ -75,25 +75,26 @@ def refuses(call: Callable[[], object], kind: type[Exception], what: str) -> Non
 
 def _lines_hold() -> None:
     """Contract 8: a line has at most 8 MiB, in one piece or in several, and is one object."""
-    documents = [{"a": 1}, {"b": "x" * 30}, {}]
+    documents: list[dict[str, Any]] = [{"a": 1}, {"b": "x" * 30}, {}]
     data = b"".join(map(line_of, documents))
     for step in (1, 7, len(data)):
-        reader = LineReader()
-        found = [each for at in range(0, len(data), step) for each in reader.feed(data[at : at + step])]
+        found = _objects_of([data[at : at + step] for at in range(0, len(data), step)])
         if found != documents:
             raise GuaranteeBroken(8, f"lines in pieces of {step} bytes are read as others", str(documents), str(found))
     for wrong in (b"[1]\n", b"x\n", b'{"a"}\n', b"\n"):
-        refuses(lambda wrong=wrong: list(LineReader().feed(wrong)), BadLine, f"the line {wrong!r}")
-    for extra in (0, 1):
+        refuses(_objects_of, (wrong,), BadLine, f"the line {wrong!r}")
+    for extra, end in product((0, 1), (b"\n", b"")):
         line = b'{"a":"' + b"x" * (_LINE_BYTES_MAX - 8 + extra) + b'"}'
-        for size_bytes, end in ((len(line), b"\n"), (len(line), b"")):
-            reader = LineReader()
-            list(reader.feed(line[:100]))
-            call = lambda reader=reader, line=line, end=end: list(reader.feed(line[100:] + end))  # noqa: E731
-            if extra:
-                refuses(call, BadLine, f"a line of {size_bytes} bytes")
-            elif len(call()) != len(end):
-                raise GuaranteeBroken(8, f"a line of {size_bytes} bytes is not read")
+        pieces = line[:100], line[100:] + end
+        if extra:
+            refuses(_objects_of, pieces, BadLine, f"a line of {len(line)} bytes")
+        elif len(_objects_of(pieces)) != len(end):
+            raise GuaranteeBroken(8, f"a line of {len(line)} bytes is not read")
+
+
+def _objects_of(pieces: Sequence[bytes]) -> list[dict[str, Any]]:
+    reader = LineReader()
+    return [each for piece in pieces for each in reader.feed(piece)]
 
 
 # ---- frames ----------------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def framing_holds(reader: Framing, kind: int, body_bytes_max: int) -> None:
             15, f"{len(bodies)} frames in pieces are read as others", found=str(list(map(len, found)))
         )
     head = _frame(kind, b"", body_bytes_max + 1)
-    refuses(lambda: list(reader.feed(head)), BadFrame, f"a frame of {body_bytes_max + 1} bytes")
+    refuses(lambda wrong: list(reader.feed(wrong)), head, BadFrame, f"a frame of {body_bytes_max + 1} bytes")
 
 
 def _numbers(*values: int) -> bytes:
@@ -133,11 +134,11 @@ def _bodies_hold() -> None:
             if frames.read_ack(body) != (received, durable) or frames.ack_frame(received, durable) != _frame(5, body):
                 raise GuaranteeBroken(15, "an acknowledgement has other bytes", str((received, durable)))
         else:
-            refuses(lambda body=body: frames.read_ack(body), BadFrame, f"the acknowledgement {received, durable}")
+            refuses(frames.read_ack, body, BadFrame, f"the acknowledgement {received, durable}")
     for size_bytes in (0, 8, 15, 17, 24):
-        refuses(lambda size=size_bytes: frames.read_ack(bytes(size)), BadFrame, f"one of {size_bytes} bytes")
+        refuses(frames.read_ack, bytes(size_bytes), BadFrame, f"one of {size_bytes} bytes")
     for size_bytes in (0, 7, 8):
-        refuses(lambda size=size_bytes: frames.read_data(bytes(size)), BadFrame, f"data of {size_bytes} bytes")
+        refuses(frames.read_data, bytes(size_bytes), BadFrame, f"data of {size_bytes} bytes")
     offset, data = frames.read_data(_numbers(7) + b"x")
     made = (frames.data_frame(7, b"x"), frames.ping_frame(7), frames.refusal_frame("é" * 600))
     wanted = (_frame(3, _numbers(7) + b"x"), _frame(4, _numbers(7)), _frame(6, ("é" * 600).encode()[:1024]))
@@ -176,15 +177,15 @@ def _greetings_hold() -> None:
     ]  # fmt: skip
     for changes in wrong:
         body = _greeting(**changes)
-        refuses(lambda body=body: frames.greeting_of(body), BadFrame, f"the greeting {changes}")
+        refuses(frames.greeting_of, body, BadFrame, f"the greeting {changes}")
     for size_bytes in (0, 10, 55, len(_greeting()) - 1, len(_greeting()) + 1):
         body = _greeting().ljust(size_bytes, b"\0")[:size_bytes]
-        refuses(lambda body=body: frames.greeting_of(body), BadFrame, f"a greeting of {size_bytes} bytes")
+        refuses(frames.greeting_of, body, BadFrame, f"a greeting of {size_bytes} bytes")
     for action, position in ((0, 9), (4, 9), (1, -1)):
         body = struct.pack(">B7xq", action, position) + _greeting()
-        refuses(lambda body=body: frames.read_welcome(body), BadFrame, f"action {action} at {position}")
+        refuses(frames.read_welcome, body, BadFrame, f"action {action} at {position}")
     for size_bytes in (0, 15):
-        refuses(lambda size=size_bytes: frames.read_welcome(bytes(size)), BadFrame, f"one of {size_bytes} bytes")
+        refuses(frames.read_welcome, bytes(size_bytes), BadFrame, f"one of {size_bytes} bytes")
 
 
 # ---- generations -----------------------------------------------------------------------------------------------------

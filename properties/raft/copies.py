@@ -347,7 +347,8 @@ def _has(log: RaftLog, entries: Sequence[tuple[int, bytes]]) -> None:
             raise GuaranteeBroken(15, f"a log places entry {place} at {position}, and ends it elsewhere")
     for begin in {log.begin, max(log.begin, log.end - 2)}:
         for size_max in (1, 200, 1 << 20):
-            batch, total = [], 0
+            batch: list[Carried] = []
+            total = 0
             for place in range(begin, log.end):
                 if batch and total + sizes[place] > size_max:
                     break

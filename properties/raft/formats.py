@@ -68,7 +68,7 @@ def _read(kind: int, body: bytes) -> ours.Message:
 
 
 def _refused(kind: int, body: bytes, what: str) -> None:
-    refuses(lambda: _read(kind, body), BadFrame, what)
+    refuses(lambda wrong: _read(kind, wrong), body, BadFrame, what)
 
 
 def _greetings_hold() -> None:
@@ -82,7 +82,7 @@ def _greetings_hold() -> None:
         struct.pack(">HHHH", 1, 3, 4, 0) + b"\xff", struct.pack(">HHHH", 1, 3, 4, 0) + b"c" * 4_089,
     )  # fmt: skip
     for body in wrong:
-        refuses(lambda body=body: wire.hello_of(body), BadFrame, f"a greeting of {len(body)} bytes")
+        refuses(wire.hello_of, body, BadFrame, f"a greeting of {len(body)} bytes")
     _is("a PING", wire.ping_frame(), _frame(19, b""))
 
 

@@ -18,6 +18,7 @@ from tornpage.model.raft.operations import (
     Knock,
     OpenCopy,
     Propose,
+    RaftOperation,
     RunNodes,
     SyncLog,
 )
@@ -36,7 +37,8 @@ NODES = RaftSettings(members=3, nodes=True, batch_bytes=1 << 30)
 def ran(tracker: DirtyTracker, settings: RaftSettings = ONE, entries: int = 12) -> RaftTrial:
     """Return a group of one with durable entries in two files."""
     trial = RaftTrial(settings, tracker=tracker)
-    for operation in (Elect(), SyncLog(), *[Propose()] * entries, SyncLog()):
+    operations: list[RaftOperation] = [Elect(), SyncLog(), *[Propose()] * entries, SyncLog()]
+    for operation in operations:
         trial.run(operation)
     return trial
 
