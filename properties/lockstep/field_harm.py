@@ -4,9 +4,6 @@ The copy is opened twice: with the damage as it is, and once more after puts. Wh
 `model.salvage.broken_promises`.
 """
 
-from functools import partial
-
-from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.store import MessageStore
 from tornpage.model import corruption, salvage
 from tornpage.model.dispatch import places
@@ -15,14 +12,13 @@ from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.harmed_copies import FLOORS, place_of, pull_queue, put_to_queue
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.lockstep.recovery import Recovery
 from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = ["harm_field"]
 
-_BATCH = 32
-_PULLS_MAX = 10_000
 _AT = {"queue_id": (12, 4), "queue_offset": (20, 8)}
 _FIXED_BYTES = 88
 """The least bytes of a record before its body."""
@@ -30,7 +26,6 @@ _AHEAD = ((True, False), (True, True), (False, True), (False, False))
 """Whether the first of two files made ahead exists, empty, and whether the second one has its zeros."""
 _MEANINGLESS = bytes(range(7, 250))
 """Bytes in which each unit states a place past any log, and a size that no record has."""
-_FLOORS = (f"{ROOT}/config/durableFloor", f"{ROOT}/config/derivedFloor")
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 
@@ -70,14 +65,8 @@ def _without_deleted_topics(pair: Pair, image: Image) -> Image | None:
     queues = [(place[0][0], record.offset) for record in pair.log.retained for place in places(record, pair.layout)]
     if not any(offset < deleted.get(topic, 0) for topic, offset in queues):
         return None
-    ours = (*_FLOORS, _DELETED_TOPICS)
+    ours = (*FLOORS, _DELETED_TOPICS)
     return Image(image.directories, {path: data for path, data in image.files.items() if path not in ours})
-
-
-def _place_of(pair: Pair, image: Image, record: Record) -> tuple[str, int]:
-    """Return the path of the log file of a record, and where in it the record begins."""
-    base = record.offset // pair.settings.file_bytes * pair.settings.file_bytes
-    return next(path for path in log_files(image.files) if path.endswith(f"/{base:020d}")), record.offset - base
 
 
 def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Image | None:
@@ -87,7 +76,7 @@ def _with_field(pair: Pair, image: Image, record: Record, harm: HarmField) -> Im
     """
     if pair.settings.trailer:
         return None
-    path, start = _place_of(pair, image, record)
+    path, start = place_of(pair, image, record)
     content = bytearray(image.files[path])
     if harm.field == "topic":
         topic = (record.message.topic or "").encode()
@@ -108,8 +97,8 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
 
     Return None where nothing proves the damage of a body or an end.
     """
-    files = {path: data for path, data in image.files.items() if path not in _FLOORS}
-    path, start = _place_of(pair, image, record)
+    files = {path: data for path, data in image.files.items() if path not in FLOORS}
+    path, start = place_of(pair, image, record)
     data = files[path]
     if harm.field == "swapped":
         return _with_swapped_files(image, files, path, is_killed=bool(harm.value % 2))
@@ -224,44 +213,15 @@ def _answers(store: MessageStore, before: salvage.Before) -> salvage.Opened:
     found.served = {each.offset: each.body for each in observed("messages", lambda: list(store.messages()))}
     queues = {message.queue for message in before.messages if message.queue}
     for queue in sorted(queues | set(store.queues())):
-        _pull(store, queue, found)
+        pull_queue(store, queue, found)
     for queue in sorted(queues) if found.is_writable else ():
-        _put(store, queue, found)
+        put_to_queue(store, queue, found)
     for finding in store.findings:
         place = finding.file[finding.file.find("consumequeue/") :] if "consumequeue/" in finding.file else finding.file
         found.notes.append(place)
         if finding.severity == "damage":
             found.damages.append(place)
     return found
-
-
-def _pull(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) -> None:
-    offset, end = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
-    pulled = found.pulled.setdefault(queue, {})
-    for _ in range(_PULLS_MAX):
-        if offset >= end:
-            return
-        result = observed("get_message", partial(store.get_message, *queue, offset, max_msg_nums=_BATCH))
-        with result:
-            for buffer in result.messages:
-                message = buffer.message()
-                pulled[buffer.queue_offset] = message.offset, message.body
-            if result.next_begin_offset <= offset:
-                break
-            offset = result.next_begin_offset
-    found.stuck.append(queue)
-
-
-def _put(store: MessageStore, queue: tuple[str, int], found: salvage.Opened) -> None:
-    answer = observed("put", lambda: store.put(Message(queue[0], b"reached", queue_id=queue[1])))
-    if answer.status is PutStatus.PUT_OK:
-        store._durability.commit_all()  # no record in a buffer is readable
-        store._reput.drain()
-        after = salvage.Opened()
-        _pull(store, queue, after)
-        got = after.pulled[queue].get(answer.queue_offset)
-        found.puts[queue] = answer.queue_offset, got == (answer.offset, b"reached")
-        found.stuck += after.stuck
 
 
 def _raise_broken(before: salvage.Before, after: salvage.Opened) -> None:
