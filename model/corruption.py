@@ -8,15 +8,23 @@
 5. Overwritten progress of delay levels is used. Messages that it skips are no longer owed. A slave takes it as it is.
    Any other store brings it within the bounds of its queues, as an open does (model/crash.py).
 6. A change of role changes nothing on the disk.
-7. A field that no checksum covers is changed in a copy of the store. What the copy owes is in model/salvage.py; the
-   store itself is closed and opened.
+7. Fields that no checksum covers are changed in a copy of the store. What the copy owes is in model/salvage.py and
+   model/damage/numbering.py. The store itself is closed and opened.
 """
 
 from dataclasses import replace
 
 from tornpage.model import schedule
 from tornpage.model.crash import opened
-from tornpage.model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmField, HarmProgress
+from tornpage.model.operations import (
+    ChangeRole,
+    Damage,
+    DelayOffsetsAre,
+    HarmDerived,
+    HarmField,
+    HarmNumbers,
+    HarmProgress,
+)
 from tornpage.model.progress import Offsets
 from tornpage.model.queues import all_bounds
 from tornpage.model.state import CommitLog, Layout, Progress, State
@@ -24,7 +32,7 @@ from tornpage.model.step import layout_in
 
 __all__ = ["Corruption", "applies", "corrupted", "is_replaced"]
 
-Corruption = Damage | HarmDerived | HarmField | HarmProgress | DelayOffsetsAre | ChangeRole
+Corruption = Damage | HarmDerived | HarmField | HarmNumbers | HarmProgress | DelayOffsetsAre | ChangeRole
 """The operations that change the files of a store, or its role, outside the store."""
 
 
@@ -32,7 +40,7 @@ def applies(state: State, operation: Corruption) -> bool:
     """Return whether a corruption is carried out in a state; an open store is closed first."""
     log = state.log
     match operation:
-        case Damage() | HarmField():
+        case Damage() | HarmField() | HarmNumbers():
             return not log.poisoned and bool(log.retained) and log.hanging is None
         case DelayOffsetsAre() | ChangeRole():
             return not log.poisoned and not state.puts

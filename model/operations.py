@@ -7,9 +7,8 @@ an operation names a record, a queue or a key by number, the number is taken mod
    deletions.
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
-4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmOpen`, `HarmProgress`,
-   `DelayOffsetsAre`,
-   `ChangeRole`.
+4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmField`, `HarmNumbers`, `HarmOpen`,
+   `HarmProgress`, `DelayOffsetsAre`, `ChangeRole`.
 5. Calls of other shapes of stores: `Call`.
 6. Several clients at once, by physical or queue offset: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
    `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, computes the offset before it asks.
@@ -37,6 +36,7 @@ __all__ = [
     "ChangeRole",
     "ChangeTable",
     "Choice",
+    "ClaimChange",
     "Clean",
     "ClockStep",
     "Close",
@@ -62,6 +62,7 @@ __all__ = [
     "GetRecord",
     "HarmDerived",
     "HarmField",
+    "HarmNumbers",
     "HarmOpen",
     "HarmProgress",
     "HoldBuffer",
@@ -93,7 +94,9 @@ __all__ = [
     "SwitchFlag",
     "TableName",
     "TrySettings",
+    "UnitsHarm",
     "VerifyReads",
+    "WrongClaim",
 ]
 
 # ---- puts ------------------------------------------------------------------------------------------------------------
@@ -636,6 +639,43 @@ class HarmField:
     op: Literal["harm_field"] = "harm_field"
 
 
+ClaimChange = Literal["number", "shift", "queue_id", "topic", "other", "from_here", "again"]
+"""What `WrongClaim` changes."""
+
+UnitsHarm = Literal["whole", "lost", "short", "shifted", "exchanged"]
+"""What happens to the queue files of a copy with wrong numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongClaim:
+    """A change of what record `record` (modulo) of a copy claims about its place.
+
+    It claims `number` `value`, a number `shift`ed by `value`, the `queue_id` `value`, a `topic` with another first
+    letter, or the place of the record `value` (`other`). With `from_here` all records of its queue from this one on are
+    shifted by `value`. With `again` they count from 0.
+    """
+
+    record: int = 0
+    change: ClaimChange = "number"
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HarmNumbers:
+    """Change the claims of several records in a copy of the closed store, and its queue files.
+
+    The copy has no floors. It is opened, then the store itself. The copy takes puts and serves what
+    `model.damage.numbering` states (contracts 17 and 18). The queue files are `whole`, `lost`, `short` by up to three
+    units each, `shifted` by one unit, or have two units `exchanged`; `amount` (modulo) chooses which. Nothing happens
+    where a checksum covers the claims.
+    """
+
+    changes: tuple[WrongClaim, ...] = (WrongClaim(),)
+    units: UnitsHarm = "whole"
+    amount: int = 0
+    op: Literal["harm_numbers"] = "harm_numbers"
+
+
 @dataclass(frozen=True, slots=True)
 class HarmOpen:
     """Change a byte of record `record` while the store is open, and read the record.
@@ -824,6 +864,7 @@ Operation = (
     | Damage
     | HarmDerived
     | HarmField
+    | HarmNumbers
     | HarmOpen
     | Clean
     | DeleteTopics

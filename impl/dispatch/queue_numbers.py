@@ -15,7 +15,8 @@ also repeat where a topic was deleted and created again.
    single record that claims a place missing from another queue, between the neighbours of that place, belongs there.
    A reader passes such a record: it does not say what its unit says.
 4. A record after the last number of the chain that no queue can hold gets the next number. Any other record outside of
-   the chain is in no queue.
+   the chain is in no queue. So is a record before the chain whose number is more than a queue file before its first
+   number, since a queue with that gap would not take the chain.
 
 Everything that is decided here is a finding. Source: none; RocketMQ takes every number as it is
 (`ConsumeQueue.putMessagePositionInfo`, hole C15).
@@ -47,7 +48,8 @@ class _Claim:
     """Records of one queue that claim consecutive numbers, in log order.
 
     Where the numbers do not go on, the records on both sides are claims of their own. `is_alone` is the second of
-    them. `first`, `before_last` and `last` are units.
+    them. `first`, `before_last` and `last` are units. `named` says whether a record has its number in its properties,
+    `first_named` and `last_named` whether the first and the last one have.
     A claim that `is_proved` stands for units that were proved before the walk. `supported` counts the stored units that
     point to its records at the claimed numbers, `found_at` is the number at which the unit of a single record lies.
     """
@@ -59,6 +61,8 @@ class _Claim:
     last: Unit
     named: bool
     before_last: Unit
+    first_named: bool
+    last_named: bool
     is_proved: bool = False
     is_alone: bool = False
     supported: int = 0
@@ -82,14 +86,17 @@ class _Claim:
         more = _claim_of(run)
         self.before_last = self.last if more.count == 1 else more.before_last
         self.count, self.last, self.named = self.count + more.count, more.last, self.named or more.named
+        self.last_named = more.last_named
 
     def without_last(self) -> list["_Claim"]:
         """Take the last of several records away, and return the claim of that one."""
         if self.count < 2:
             return []
-        last, number = self.last, self.end - 1
+        last, number, named = self.last, self.end - 1, self.last_named
         self.count, self.last = self.count - 1, self.before_last
-        return [_Claim(self.key, number, 1, last, last, self.named, last)]
+        if self.count == 1:
+            self.named = self.first_named
+        return [_Claim(self.key, number, 1, last, last, named, last, named, named)]
 
     @property
     def weight(self) -> _Total:
@@ -164,7 +171,7 @@ def _claim_of(run: QueueRun, *, count: int | None = None) -> _Claim:
     end = count * UNIT_BYTES
     units = list(units_in(run.units[max(0, end - 2 * UNIT_BYTES) : end]))
     first = Unit(*UNIT.unpack_from(run.units))
-    return _Claim(run.key, run.queue_offset, count, first, units[-1], run.named, units[0])
+    return _Claim(run.key, run.queue_offset, count, first, units[-1], run.named, units[0], run.named, run.named)
 
 
 class QueueNumbers:
@@ -177,10 +184,8 @@ class QueueNumbers:
         self._claims: dict[QueueKey, list[_Claim]] = {}
         for queue in queues.all():
             if queue.proved_end:
-                nothing = Unit(-1, 0, 0)
-                proved = _Claim(
-                    queue.key, 0, queue.proved_end, nothing, nothing, named=False, before_last=nothing, is_proved=True
-                )
+                nothing, count = Unit(-1, 0, 0), queue.proved_end
+                proved = _Claim(queue.key, 0, count, nothing, nothing, False, nothing, False, False, is_proved=True)
                 self._claims[queue.key] = [proved]
 
     def take(self, runs: Iterable[QueueRun]) -> None:
@@ -293,6 +298,8 @@ class QueueNumbers:
         low = 0 if before is None else before.end
         total = sum(each.count for each in claims)
         fits = behind is not None and behind.number - low == total
+        if before is None and behind is not None and not fits:
+            low = max(0, behind.number - self._file_units)  # past a longer gap the queue would not take the chain
         for claim in claims:
             number: int | None = None
             high = low + self._file_units if behind is None else behind.number

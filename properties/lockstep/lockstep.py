@@ -33,6 +33,7 @@ from tornpage.model.operations import (
     GetMessage,
     HarmDerived,
     HarmField,
+    HarmNumbers,
     HarmOpen,
     HarmProgress,
     HoldBuffer,
@@ -79,6 +80,7 @@ from tornpage.properties.lockstep.environment import Environment
 from tornpage.properties.lockstep.field_harm import harm_field
 from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
+from tornpage.properties.lockstep.number_harm import harm_numbers
 from tornpage.properties.lockstep.open_harm import harm_open
 from tornpage.properties.lockstep.pair import Pair, Span
 from tornpage.properties.lockstep.puts import put, put_concurrently
@@ -269,6 +271,8 @@ class Lockstep:
                 self._corruption.corrupt_derived(operation)
             case HarmField():
                 harm_field(self.pair, self.recovery, operation)
+            case HarmNumbers():
+                harm_numbers(self.pair, self.recovery, operation)
             case HarmProgress():
                 self._corruption.corrupt_progress(operation)
             case DelayOffsetsAre():

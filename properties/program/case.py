@@ -17,12 +17,14 @@ from tornpage.model.operations import (
     Concurrent,
     Crash,
     DeleteTopics,
+    HarmNumbers,
     Member,
     Operation,
     PullWhileDispatching,
     Put,
     PutBatch,
     VerifyReads,
+    WrongClaim,
 )
 from tornpage.properties.program.fault_language import parse_fault
 from tornpage.properties.program.packing import BadToken, packed, unpacked
@@ -194,6 +196,8 @@ def _read_operation(item: dict[str, Any]) -> Operation:
             return _read_put(operation)
         case PutBatch():
             return replace(operation, members=tuple(_read(Member, member) for member in operation.members))
+        case HarmNumbers():
+            return replace(operation, changes=tuple(_read(WrongClaim, change) for change in operation.changes))
         case Concurrent():
             first, second = (
                 tuple(_read_put(_read(Put, put)) for put in puts) for puts in (operation.first, operation.second)

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from tornpage.model.operations import (
     AimFault,
+    ClaimChange,
     ClockStep,
     CommitOffset,
     Crash,
@@ -27,6 +28,7 @@ from tornpage.model.operations import (
     Flush,
     HarmDerived,
     HarmField,
+    HarmNumbers,
     HarmOpen,
     HarmProgress,
     Open,
@@ -36,6 +38,8 @@ from tornpage.model.operations import (
     Put,
     ReadBefore,
     Step,
+    UnitsHarm,
+    WrongClaim,
 )
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.disk.disk import DiskState
@@ -50,6 +54,7 @@ __all__ = [
     "ANY_END",
     "FIELDS",
     "READS_BEFORE",
+    "UNITS_HARMS",
     "EndChoices",
     "EndFaults",
     "count_fault_rules",
@@ -79,6 +84,11 @@ READS_BEFORE: Mapping[str, tuple[ReadBefore, ...]] = {
     "failed": ("failed_check", "failed_append"),
 }
 """What an open store did with a record before it is changed, in groups."""
+UNITS_HARMS: tuple[UnitsHarm, ...] = get_args(UnitsHarm)
+"""What happens to the queue files of a copy in which several records have wrong numbers."""
+_CLAIM_CHANGES: tuple[ClaimChange, ...] = get_args(ClaimChange)
+_SHIFTS = (-3, -2, -1, 1, 2, 3, 5, 20)
+_COPIES = 10
 _VALUES = (0, 1, 2, 3, 5, 17, 40, 1 << 20, 1 << 40, (1 << 63) - 1, -1, -(1 << 63))
 """Wrong numbers and queue ids: small ones, and those near the limits."""
 
@@ -189,6 +199,8 @@ class EndFaults:
             yield kind, partial(self._damage, kind)
         for group in FIELDS:
             yield f"field_{group}", partial(self._change_fields, group)
+        for units in UNITS_HARMS:
+            yield f"numbers_{units}", partial(self._change_numbers, units)
         for group in READS_BEFORE:
             yield f"open_record_{group}", partial(self._change_open_records, group)
 
@@ -333,6 +345,27 @@ class EndFaults:
             record, value = self._rng.randrange(-6, 1 << 10), self._rng.choice(_VALUES)
             happened |= self._tried([HarmField(name, record=record, value=value)], f"harmed_{name}")
         self._count(f"field_{group}", happened=happened)
+
+    def _change_numbers(self, units: UnitsHarm) -> None:
+        """Change the claims of several records in copies of the store, and the queue files of the copies."""
+        self._opened()
+        self._carry_out(DiskUsed(percent=10))
+        for _ in range(self._rng.randrange(4, 16)):
+            topic, queue_id = self._rng.choice("TU"), self._rng.randrange(2)
+            self._carry_out(Put(topic=topic, queue_id=queue_id, body_bytes=self._rng.choice((10, 11, 60))))
+        self._carry_out(Step("reput"))
+        harms = [self._wrong_numbers(units) for _ in range(_COPIES)]
+        self._count(f"numbers_{units}", happened=self._tried(harms, f"harmed_numbers_{units}"))
+
+    def _wrong_numbers(self, units: UnitsHarm) -> HarmNumbers:
+        """Draw the changes of one copy. The newest records are changed most often."""
+        changes = []
+        for _ in range(self._rng.randrange(1, 5)):
+            change = self._rng.choice(_CLAIM_CHANGES)
+            values = _SHIFTS if change in ("shift", "from_here") else _VALUES
+            value = self._rng.randrange(-20, 0) if change in ("other", "topic") else self._rng.choice(values)
+            changes.append(WrongClaim(self._rng.randrange(-20, 0), change, value))
+        return HarmNumbers(tuple(changes), units, amount=self._rng.randrange(1 << 10))
 
     def _change_open_records(self, group: str) -> None:
         """Change records of the open store."""

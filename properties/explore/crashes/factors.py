@@ -26,7 +26,7 @@ from tornpage.model.operations import (
     ServiceName,
 )
 from tornpage.properties.disk.sampling import FAULTS
-from tornpage.properties.explore.crashes.end_faults import FIELDS, READS_BEFORE, Beside, EndChoices
+from tornpage.properties.explore.crashes.end_faults import FIELDS, READS_BEFORE, UNITS_HARMS, Beside, EndChoices
 from tornpage.properties.judge.queues import MADE_GOOD
 from tornpage.properties.program.case import Settings
 from tornpage.properties.program.covering import CoveringArray, Pair, Row
@@ -181,14 +181,18 @@ _HIT: Mapping[str, Mapping[str, str]] = {
     "end_damage": {kind: kind for kind in get_args(DamageKind)},
     "end_clock": {"none": "", "forward": "clock_forward", "back": "clock_back"},
     "end_field": {"none": "", **{group: f"field_{group}" for group in FIELDS}},
+    "end_numbers": {"none": "", **{units: f"numbers_{units}" for units in UNITS_HARMS}},
     "end_open_record": {"none": "", **{group: f"open_record_{group}" for group in READS_BEFORE}},
     **{f"crash_{kind}": {"hit": kind} for kind in _CRASH_KINDS},
 }
 """By factor and level: the name of a fault in activation tables, as which it is counted."""
 
 _ENDS = frozenset(
-    {"end_derived", "end_progress", "end_delays", "end_damage", "end_clock", "end_field", "end_open_record"}
-)
+    {
+        "end_derived", "end_progress", "end_delays", "end_damage", "end_clock", "end_field", "end_numbers",
+        "end_open_record",
+    }
+)  # fmt: skip
 """The factors that name a fault class at the end of a run."""
 
 _END_BESIDE: Mapping[str, Beside] = {"none": "", "queue": "queue", "index": "index"}
@@ -252,6 +256,8 @@ def _excluded() -> Iterator[Pair]:
         for level in ("on", "up_to_1"):
             yield ("end_field", group), ("light_queues", level)
     yield ("end_field", "place"), ("trailer", "on")  # the trailer covers these fields
+    for units in UNITS_HARMS:
+        yield ("end_numbers", units), ("trailer", "on")
     yield ("rule_pull_held", "off"), ("rule_cancel_pull", "on")
     yield ("rule_replica_is", "on"), ("role", "ASYNC_MASTER")
 

@@ -21,6 +21,7 @@ from tornpage.model.operations import (
     GetMessage,
     HarmDerived,
     HarmField,
+    HarmNumbers,
     HarmOpen,
     Member,
     OffsetByTime,
@@ -38,6 +39,7 @@ from tornpage.properties.explore.machines.put_strategies import batches
 from tornpage.properties.explore.machines.queue_strategies import (
     field_harms,
     key_queries,
+    number_harms,
     open_harms,
     pulls,
     queued_puts,
@@ -53,6 +55,7 @@ _LONG = 802
 _MANY = PutBatch(members=(Member(),) * (_LONG // 2))
 _KEYED = Put(topic="T", body_bytes=10, properties="KEYS\x01Aa")
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
+_SOME_HARMS = st.lists(number_harms(), min_size=2, max_size=5)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMED: tuple[DerivedFile, ...] = ("queue", "checkpoint", "index", "floor", "queue", "extension", "derived-floor",
                                     "queue", "index", "extension")  # fmt: skip
@@ -130,6 +133,15 @@ class QueueMachine(TrialMachine):
     def a_field_is_harmed(self, harm: HarmField) -> None:
         """Harm a field of a record in a copy of the store."""
         self.carry_out(harm)
+
+    @precondition(lambda self: not self.trial.closed and not self.settings.trailer)
+    @rule(several=_SOME_PUTS, harms=_SOME_HARMS)
+    def numbers_are_wrong(self, several: list[Put], harms: list[HarmNumbers]) -> None:
+        """Change what several records claim in copies of the store."""
+        self._put(*several)
+        self._bring_into_queues()
+        for harm in harms:
+            self.carry_out(harm)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(harm=open_harms())

@@ -5,19 +5,32 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from tornpage.model.operations import (
+    ClaimChange,
     FieldName,
     GetMessage,
     HarmField,
+    HarmNumbers,
     HarmOpen,
     OffsetByTime,
     Put,
     QueryKey,
     ReadBefore,
+    UnitsHarm,
+    WrongClaim,
 )
 from tornpage.properties.explore.machines.strategies import one_of
 from tornpage.properties.program.case import Settings
 
-__all__ = ["field_harms", "key_queries", "open_harms", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
+__all__ = [
+    "field_harms",
+    "key_queries",
+    "number_harms",
+    "open_harms",
+    "pulls",
+    "queued_puts",
+    "settings_of_queues",
+    "time_look_ups",
+]
 
 _TOPICS = ("T", "U", "%RETRY%group", "SCHEDULE_TOPIC_XXXX", "%LMQ%a", "订单")
 _PROPERTIES = (
@@ -119,6 +132,22 @@ def field_harms() -> st.SearchStrategy[HarmField]:
         field=st.sampled_from(get_args(FieldName)),
         record=st.integers(-1, 8),
         value=one_of((0, 1, 2, 3, 5, 40, 1 << 20, 1 << 40, (1 << 63) - 1, (1 << 63) - 2, -1, -(1 << 63))),
+    )
+
+
+def number_harms() -> st.SearchStrategy[HarmNumbers]:
+    """Draw changes of the claims of one to four records, and of the queue files."""
+    change = st.builds(
+        WrongClaim,
+        record=st.integers(-12, -1),
+        change=st.sampled_from(get_args(ClaimChange)),
+        value=one_of((0, 1, 2, 3, 5, 20, 1 << 40, (1 << 63) - 1, -1, -2, -(1 << 63))),
+    )
+    return st.builds(
+        HarmNumbers,
+        changes=st.lists(change, min_size=1, max_size=4).map(tuple),
+        units=st.sampled_from(get_args(UnitsHarm)),
+        amount=st.integers(0, 5),
     )
 
 

@@ -29,6 +29,7 @@ from tornpage.model.operations import (
     GetMessage,
     HarmDerived,
     HarmField,
+    HarmNumbers,
     HarmOpen,
     HarmProgress,
     HoldBuffer,
@@ -49,6 +50,7 @@ from tornpage.model.operations import (
     Step,
     SwitchFlag,
     TrySettings,
+    WrongClaim,
 )
 from tornpage.properties.program.case import BadToken, Case, Settings, describe
 
@@ -115,6 +117,7 @@ PUTS = Case(
         TrySettings(part=3),
         QueryOffsets(group="h", queue=2),
         HarmField("queue_id", record=1, value=3),
+        HarmNumbers((WrongClaim(2, "other", -1), WrongClaim(change="again")), "shifted", amount=4),
         HarmOpen("other", record=2, byte=5),
         HarmProgress(harm="both"),
         Call("batch", parts=(Call("put", "a", size_bytes=8), Call("delete", "b"))),
