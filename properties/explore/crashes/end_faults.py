@@ -350,21 +350,23 @@ class EndFaults:
         """Change the claims of several records in copies of the store, and the queue files of the copies."""
         self._opened()
         self._carry_out(DiskUsed(percent=10))
+        sizes = self._rng.choice(((10, 11, 60), (10, 1_200, 2_500)))
         for _ in range(self._rng.randrange(4, 16)):
-            topic, queue_id = self._rng.choice("TU"), self._rng.randrange(2)
-            self._carry_out(Put(topic=topic, queue_id=queue_id, body_bytes=self._rng.choice((10, 11, 60))))
+            topic, queue_id = self._rng.choice("TTU"), self._rng.randrange(2)
+            self._carry_out(Put(topic=topic, queue_id=queue_id, body_bytes=self._rng.choice(sizes)))
         self._carry_out(Step("reput"))
         harms = [self._wrong_numbers(units) for _ in range(_COPIES)]
         self._count(f"numbers_{units}", happened=self._tried(harms, f"harmed_numbers_{units}"))
 
     def _wrong_numbers(self, units: UnitsHarm) -> HarmNumbers:
-        """Draw the changes of one copy. The newest records are changed most often."""
-        changes = []
+        """Draw the changes of one copy. They are close to each other more often than not."""
+        changes: list[WrongClaim] = []
+        first = self._rng.choice((-4, -8, -20, -100))
         for _ in range(self._rng.randrange(1, 5)):
             change = self._rng.choice(_CLAIM_CHANGES)
             values = _SHIFTS if change in ("shift", "from_here") else _VALUES
-            value = self._rng.randrange(-20, 0) if change in ("other", "topic") else self._rng.choice(values)
-            changes.append(WrongClaim(self._rng.randrange(-20, 0), change, value))
+            value = self._rng.randrange(first, 0) if change in ("other", "topic") else self._rng.choice(values)
+            changes.append(WrongClaim(self._rng.randrange(first, 0), change, value))
         return HarmNumbers(tuple(changes), units, amount=self._rng.randrange(1 << 10))
 
     def _change_open_records(self, group: str) -> None:

@@ -1,0 +1,32 @@
+"""Symptom: after damage of several queue offsets, puts were answered with numbers that no consumer reached.
+
+1. A record far before the others kept its number. The queue began with it and could not take the others past the gap,
+   but their numbers counted as used.
+2. A record whose number another record's properties preceded counted as a record of several queues. Its unit did not
+   contradict it.
+
+Cause: a record before the chain could be any distance away from it. Of a claim without its last record, both parts were
+taken for records that name the queue.
+Fix: such a record is at most one queue file before the chain. A claim keeps for its first and its last record whether
+they name the queue (`QueueNumbers`).
+Found by: `tornpage explore crashes`, factor `end_numbers`.
+"""
+
+from tests.support.regressions import Attempt
+from tornpage.model.operations import HarmNumbers, Operation, Put, Step, WrongClaim
+from tornpage.properties.program.case import Settings
+
+SETTINGS = Settings(trailer=False, queue_units=16)
+NAMING = Put(topic="T", properties="INNER_MULTI_DISPATCH\x01U")
+
+
+def test_a_record_far_before_the_others(attempt: Attempt) -> None:
+    harm = HarmNumbers((WrongClaim(1, "from_here", 40),), "lost")
+    operations: tuple[Operation, ...] = (Put(), Put(), Put(), Put(), Step("reput"), harm)
+    assert attempt(operations, SETTINGS) is None
+
+
+def test_a_record_after_one_that_names_the_queue(attempt: Attempt) -> None:
+    harm = HarmNumbers((WrongClaim(2, "number", 17),), "shifted")
+    operations: tuple[Operation, ...] = (NAMING, Put(topic="U"), Put(topic="U"), Step("reput"), harm)
+    assert attempt(operations, Settings(trailer=False, queue_units=16, multi_dispatch=True)) is None
