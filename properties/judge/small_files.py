@@ -153,7 +153,7 @@ floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
 
 
 @lru_cache(maxsize=1024)
-def _derived_offset_in(stored: bytes) -> int | None:
+def derived_offset_in(stored: bytes) -> int | None:
     """Return the offset in a derived floor; None if the file is not whole."""
     try:
         offset = parse_derived_floor(stored).get("offset")
@@ -190,7 +190,7 @@ def small_files_are_whole(found: Evidence) -> Ruling | None:
         if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
             return _not_whole(DURABLE_FLOOR, f"the durable floor on disk is not whole {when}", floor)
         derived = files.get(DERIVED_FLOOR)
-        if derived is not None and not found.was_corrupted and _derived_offset_in(derived) is None:
+        if derived is not None and not found.was_corrupted and derived_offset_in(derived) is None:
             return _not_whole(DERIVED_FLOOR, f"the derived floor on disk is not whole {when}", derived)
         checkpoint = files.get(CHECKPOINT, b"")
         if checkpoint and not found.was_corrupted and not _is_checkpoint(checkpoint):
@@ -224,7 +224,7 @@ def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
             return broken(7, f"the durable floor lies past the end of the log {when}", file=name_of(DURABLE_FLOOR),
                           expected=f"{end} at most, in files of {file_bytes}", found=_floor_text(floor))  # fmt: skip
-        offset = None if derived is None or found.was_corrupted else _derived_offset_in(derived)
+        offset = None if derived is None or found.was_corrupted else derived_offset_in(derived)
         if offset is not None and offset > end:
             return broken(7, f"the derived floor lies past the end of the log {when}", file=name_of(DERIVED_FLOOR),
                           expected=f"{end} at most", found=str(offset))  # fmt: skip

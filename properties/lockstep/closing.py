@@ -10,6 +10,7 @@ from tornpage.properties.judge.ledgers import DELAY_OFFSETS, version_text, versi
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
 from tornpage.properties.lockstep.execute import answered_puts
 from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.proofs import clean_exit_leaves_a_proof
 from tornpage.properties.lockstep.puts import note_answers
 from tornpage.properties.program.log_places import ROOT
 
@@ -58,6 +59,7 @@ def close(pair: Pair) -> None:
         raise GuaranteeBroken(2, sentence, str(clean), str(reason))
     if reason is None:
         clean_exit_is_durable(pair)
+        clean_exit_leaves_a_proof(pair)
     elif f"{ROOT}/abort" not in pair.durable(pair.files).files:
         raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
     _delay_offsets_are_saved(pair)

@@ -136,7 +136,7 @@ class Environment:
                 GroupCommit: partial(parts.of(GroupCommit), guard=_group_commit_lock),
                 CommitLog: _flushing_in_one_step(parts.of(CommitLog)),
                 PullHold: _with_a_lock_that_is_seen(parts.of(PullHold)),
-                Derived: self._taking("derived", parts.of(Derived)),
+                Derived: self._taking("derived", _noting_proofs(parts.of(Derived))),
                 QueueOffsetTable: self._taking("queue_offsets", parts.of(QueueOffsetTable)),
                 walk_log: cached_walk(parts.of(walk_log)),
                 dispatch_records: cached_dispatch(parts.of(dispatch_records)),
@@ -217,6 +217,12 @@ class Environment:
         """
         there = ((name, held()) for name, held in self._by_store[store].parts.items())
         return {name: part for name, part in there if part is not None}
+
+    def proved_from(self, store: MessageStore) -> int | None:
+        """Return the offset of the proof with which a store was opened, None without one."""
+        derived: Any = self._by_store[store].parts["derived"]()
+        found: int | None = derived.proved_from
+        return found
 
     def memory_of(self, store: MessageStore) -> Hashable:
         """Return what a store remembers of its files; with their bytes it determines its answers.
@@ -317,6 +323,19 @@ def _interrupted(kind: Any, environment: Environment) -> Any:
                 yield offset
 
     return Interrupted
+
+
+def _noting_proofs(kind: Any) -> Any:
+    """Return a class of derived data that notes the offset of the proof it was given."""
+
+    class Noting(kind):  # type: ignore[misc]
+        proved_from: int | None = None
+
+        def reconcile(self, *arguments: Any, proof: Any, **options: Any) -> None:
+            self.proved_from = None if proof is None else proof.offset
+            super().reconcile(*arguments, proof=proof, **options)
+
+    return Noting
 
 
 def _with_a_lock_that_is_seen(kind: Any) -> Any:

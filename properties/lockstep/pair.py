@@ -98,7 +98,8 @@ class Pair:
     `model` is the state after the last operation; its clock and environment are those that `state` takes from the real
     ones. `services` are those that the store has to have, `spans` the operations since the last recovery, and
     `coverage` counts coverage points. After dispatch broke off half-way (`is_partly_dispatched`) the content of queues
-    is unknown until its next step. Log files from `oldest` on may be on the disk.
+    is unknown until its next step. Log files from `oldest` on may be on the disk. `had_faults` says whether the disk
+    may have failed since the last open.
     """
 
     def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
@@ -112,6 +113,7 @@ class Pair:
         self.model = State()
         self.spans: list[Span] = []
         self.oldest = 0
+        self.had_faults = False
         self._tracker = tracker
         self._parts = self.environment.inject(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
@@ -176,6 +178,8 @@ class Pair:
         set_by_ms = begun.clock.ahead_ms - before.clock.ahead_ms
         around.now_ms = begun.clock.now_ms
         around.set_clock(set_by_ms)
+        faults = begun.environment.faults
+        self.had_faults |= bool(files.rules or faults.append or faults.syncs or faults.writes or faults.files)
         self.memory.was_corrupted |= set_by_ms < 0  # the checkpoint's times do not cover records written after this
         if begun.environment != before.environment:
             faults, percent = begun.environment.faults, begun.environment.percent_used

@@ -48,6 +48,7 @@ from tornpage.properties.lockstep.cache import VerdictCache
 from tornpage.properties.lockstep.closing import close
 from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
 from tornpage.properties.lockstep.pair import Clients, Pair, Span
+from tornpage.properties.lockstep.proofs import owed_proof, proof_is_used
 from tornpage.properties.lockstep.reads import get_at
 from tornpage.properties.lockstep.tables import tables_are_right, tables_in
 from tornpage.properties.program.hand_driven import HandDriven
@@ -89,7 +90,9 @@ class Recovery:
         legal = self.legal_between(before.changed(poisoned=False), before, kill=not before.poisoned)
         pair.environment.use_disk(pair.files, 0)
         pair.files.mend()
+        owed = owed_proof(pair)
         found = self.recover(pair.files, legal, self.versions_now())
+        proof_is_used(pair, owed, found.store)
         self.adopt(found, first=first, before=before)
 
     # ---- crashes -----------------------------------------------------------------------------------------------
@@ -297,7 +300,7 @@ class Recovery:
         pair = self._pair
         legal = None if before is None else found.legal_versions
         pair.memory.recover(found, legal=legal, until=len(pair.files.events))
-        pair.store, pair.spans = found.store, []
+        pair.store, pair.spans, pair.had_faults = found.store, [], False
         pair.clients = Clients()
         pair.environment.use(pair.store)
         there = expected_offsets(found, pair.memory.consumer_file)
