@@ -534,7 +534,7 @@ Others = Literal["lost", "kept"]
 DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
 FieldName = Literal[
-    "queue_offset", "queue_id", "topic", "body", "end", "deleted_topics", "ahead", "swapped", "queue_bytes"
+    "queue_offset", "queue_id", "topic", "body", "end", "deleted_topics", "ahead", "swapped", "queue_bytes", "left_over"
 ]
 """What `HarmField` changes."""
 
@@ -616,7 +616,8 @@ class HarmField:
     The copy serves every other message, and each put to it is reached (contract 18).
 
     With `body` and `end` the copy has no floors, as a store of RocketMQ. `body` changes a byte of the body in a copy
-    that was killed; nothing happens unless the checkpoint proves that a later record was flushed. `end` takes away the
+    that was killed, and of the next `value` modulo 4 records; nothing happens unless the checkpoint proves that a later
+    record was flushed. `end` takes away the
     record and all that follow. The copy is read-only and serves what is left (contract 7).
 
     With `deleted_topics` the copy has neither floors nor the list of deleted topics, as a store of RocketMQ. It differs
@@ -628,6 +629,10 @@ class HarmField:
 
     With `swapped` the log file of the record and the next one have each other's content. The copy has no floors. It was
     killed if `value` is odd. It is read-only and serves the messages of the other files (contract 7).
+
+    With `left_over` bytes without meaning follow the end of the log. They begin at the end, or `value` modulo 4 times 6
+    bytes after it. After 8 zeros or more they are left of an earlier crash, and the copy takes puts. Otherwise it is
+    read-only. It serves every message (contract 7).
 
     With `queue_bytes` the last file of the record's queue is filled with bytes that mean nothing. The copy was closed
     and has no floors. It serves every message and takes puts.

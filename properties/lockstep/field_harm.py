@@ -4,6 +4,8 @@ The copy is opened twice: with the damage as it is, and once more after puts. Wh
 `model.salvage.broken_promises`.
 """
 
+from collections.abc import Sequence
+
 from tornpage.impl.store import MessageStore
 from tornpage.model import corruption, salvage
 from tornpage.model.dispatch import places
@@ -26,6 +28,9 @@ _AHEAD = ((True, False), (True, True), (False, True), (False, False))
 """Whether the first of two files made ahead exists, empty, and whether the second one has its zeros."""
 _MEANINGLESS = bytes(range(7, 250))
 """Bytes in which each unit states a place past any log, and a size that no record has."""
+_BLANK_BYTES = 8
+_WITHOUT_LOSS = ("deleted_topics", "ahead", "queue_bytes", "left_over")
+"""The harms that change no record."""
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 
@@ -114,17 +119,49 @@ def _without_floors(pair: Pair, image: Image, record: Record, harm: HarmField) -
             del files[path]
         is_judged = bool(log_files(files)) and _is_queued(pair, record)  # without a log file nothing says where it was
         return Image(image.directories, files) if is_judged else None
-    body = record.message.body or b""
-    at = data.find(body, start + _FIXED_BYTES) if body else -1
+    if harm.field == "left_over":
+        return _with_left_over_bytes(pair, image, harm)
+    return _with_bodies(pair, image, files, _harmed_records(pair, record, harm))
+
+
+def _harmed_records(pair: Pair, record: Record, harm: HarmField) -> list[Record]:
+    """Return the records whose bodies are changed."""
+    later = [each for each in pair.log.retained if each.offset >= record.offset and each.message.body]
+    return later[: 1 + harm.value % 4]
+
+
+def _with_bodies(pair: Pair, image: Image, files: dict[str, bytes], harmed: Sequence[Record]) -> Image | None:
+    """Return the image of a killed store with a changed byte in each of these bodies, or None without a proof."""
     flushed_ms = int.from_bytes(files.get(f"{ROOT}/checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True) - 3000
-    records = pair.log.retained
-    newest_ms = max((each.store_timestamp for each in records if each.offset < record.offset), default=0)
-    times = (each.store_timestamp for each in records if each.offset > record.offset)
-    is_proved = any(newest_ms <= time <= flushed_ms for time in times)
-    if at < 0 or not is_proved or flushed_ms + 3000 > pair.environment.clock() or pair.settings.pool_buffers:
+    if not harmed or flushed_ms + 3000 > pair.environment.clock() or pair.settings.pool_buffers:
         return None
-    files[path] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    first, offsets = harmed[0].offset, {record.offset for record in harmed}
+    records = pair.log.retained
+    newest_ms = max((each.store_timestamp for each in records if each.offset < first), default=0)
+    times = (each.store_timestamp for each in records if each.offset > first and each.offset not in offsets)
+    if not any(newest_ms <= time <= flushed_ms for time in times):
+        return None
+    for record in harmed:
+        path, start = place_of(pair, image, record)
+        data = files[path]
+        at = data.find(record.message.body or b"", start + _FIXED_BYTES)
+        files[path] = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
     return Image(image.directories, {**files, f"{ROOT}/abort": b""})
+
+
+def _with_left_over_bytes(pair: Pair, image: Image, harm: HarmField) -> Image | None:
+    """Return the image with bytes past the end of the log, or None without room for them."""
+    path, end = log_files(image.files)[-1], pair.log.end_offset
+    at = end - _base(path) + _zeros_before(harm)
+    data = image.files[path]
+    if not _base(path) < end or at + len(_MEANINGLESS) > len(data):
+        return None
+    return Image(image.directories, {**image.files, path: data[:at] + _MEANINGLESS + data[at + len(_MEANINGLESS) :]})
+
+
+def _zeros_before(harm: HarmField) -> int:
+    """Return the number of zeros between the end of the log and the bytes that are left over."""
+    return 6 * (harm.value % 4)
 
 
 def _with_swapped_files(image: Image, files: dict[str, bytes], path: str, *, is_killed: bool) -> Image | None:
@@ -176,6 +213,9 @@ def _judge(pair: Pair, image: Image, harmed: Record, harm: HarmField) -> None:
     if harm.field in ("ahead", "queue_bytes") and store.read_only_reason is not None:
         what = "files made ahead" if harm.field == "ahead" else "the bytes of a queue file"
         raise GuaranteeBroken(7, f"{what} are taken for damage of the log", "read-write", store.read_only_reason)
+    if harm.field == "left_over" and (store.read_only_reason is None) != (_zeros_before(harm) >= _BLANK_BYTES):
+        what = f"bytes follow the end of the log after {_zeros_before(harm)} zeros"
+        raise GuaranteeBroken(7, what, "read-only before 8 zeros", str(store.read_only_reason))
     _raise_broken(before, _answers(store, before))
     store.close()
     again = pair.open_on(pair.last_disk(pair.durable(files)), whole_log=True, verifies=True)
@@ -192,12 +232,14 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
         counts = own is not None and record.offset >= deleted.get(own[0][0], 0)
         queue, number = own if own is not None and counts else (None, -1)
         messages.append(salvage.Message(record.offset, record.message.body or b"", queue, number))
-    lost = set() if harm.field in ("deleted_topics", "ahead", "queue_bytes") else {harmed.offset}
+    lost = set() if harm.field in _WITHOUT_LOSS else {harmed.offset}
     end: int | None = log.end_offset
     queues = {message.queue for message in messages if message.queue}
     if harm.field == "end":
         lost = {message.offset for message in messages if message.offset >= harmed.offset}
         end = harmed.offset
+    elif harm.field == "body":
+        lost = {record.offset for record in _harmed_records(pair, harmed, harm)}
     elif harm.field == "swapped":
         first = harmed.offset // pair.settings.file_bytes
         lost = {each.offset for each in messages if each.offset // pair.settings.file_bytes in (first, first + 1)}

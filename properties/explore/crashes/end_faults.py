@@ -76,7 +76,7 @@ _FAR_MS = 60_000
 FIELDS: Mapping[str, tuple[FieldName, ...]] = {
     "place": ("queue_offset", "queue_id", "topic"),
     "content": ("body", "end", "queue_bytes"),
-    "files": ("ahead", "swapped", "deleted_topics"),
+    "files": ("ahead", "swapped", "deleted_topics", "left_over"),
 }
 """The changes of single records in a copy of the store, in groups."""
 READS_BEFORE: Mapping[str, tuple[ReadBefore, ...]] = {

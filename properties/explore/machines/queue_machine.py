@@ -169,7 +169,7 @@ class QueueMachine(TrialMachine):
         """
         self._put(*several, Put(advance_ms=5_000))
         self._bring_into_queues()
-        for field in ("body", "end", "ahead", "swapped", "queue_bytes"):
+        for field in ("body", "end", "ahead", "swapped", "queue_bytes", "left_over"):
             self.carry_out(HarmField(field, record=record, value=value))
 
     # ---- what readers do -----------------------------------------------------------------------------------------
