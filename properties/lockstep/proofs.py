@@ -1,4 +1,4 @@
-"""Judge that an open after a clean exit uses the derived floor (contract 16).
+"""Judge an open after a clean exit: it uses the derived floor, and finds nothing (contracts 7 and 16).
 
 The floor names the offset up to which log, queues and index were durable, with checksums. A clean exit writes it at the
 end of the log. An open that does not believe it walks the whole log. No answer shows that, so these judges read the
@@ -16,7 +16,7 @@ from tornpage.properties.judge.small_files import DERIVED_FLOOR, DURABLE_FLOOR, 
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.log_places import ROOT, log_files
 
-__all__ = ["clean_exit_leaves_a_proof", "owed_proof", "proof_is_used"]
+__all__ = ["clean_exit_leaves_a_proof", "nothing_is_found", "owed_proof", "proof_is_used"]
 
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
@@ -69,3 +69,12 @@ def proof_is_used(pair: Pair, owed: int | None, store: MessageStore) -> None:
     if used != owed:
         sentence = "an open after a clean exit does not use the derived floor"
         raise GuaranteeBroken(16, sentence, str(owed), str(used))
+
+
+def nothing_is_found(pair: Pair, store: MessageStore) -> None:
+    """Contract 7: a store that was closed on a healthy disk has no findings at the next open."""
+    if not pair.had_faults and not pair.memory.was_corrupted and store.findings:
+        finding = store.findings[0]
+        raise GuaranteeBroken(
+            7, "an open after a clean exit has a finding", "none", f"{finding.code}: {finding.message}"
+        )

@@ -48,11 +48,11 @@ from tornpage.properties.lockstep.cache import VerdictCache
 from tornpage.properties.lockstep.closing import close
 from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
 from tornpage.properties.lockstep.pair import Clients, Pair, Span
-from tornpage.properties.lockstep.proofs import owed_proof, proof_is_used
+from tornpage.properties.lockstep.proofs import nothing_is_found, owed_proof, proof_is_used
 from tornpage.properties.lockstep.reads import get_at
 from tornpage.properties.lockstep.tables import tables_are_right, tables_in
 from tornpage.properties.program.hand_driven import HandDriven
-from tornpage.properties.program.log_places import LOG_PATHS
+from tornpage.properties.program.log_places import LOG_PATHS, ROOT
 from tornpage.properties.program.translation import store_config
 
 __all__ = ["Observer", "Recovery"]
@@ -90,9 +90,11 @@ class Recovery:
         legal = self.legal_between(before.changed(poisoned=False), before, kill=not before.poisoned)
         pair.environment.use_disk(pair.files, 0)
         pair.files.mend()
-        owed = owed_proof(pair)
+        owed, is_clean = owed_proof(pair), f"{ROOT}/abort" not in pair.files.paths()
         found = self.recover(pair.files, legal, self.versions_now())
         proof_is_used(pair, owed, found.store)
+        if is_clean:
+            nothing_is_found(pair, found.store)
         self.adopt(found, first=first, before=before)
 
     # ---- crashes -----------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ __all__ = [
     "draw_replica",
     "draw_switch_flag",
     "draw_try_settings",
+    "fitted",
 ]
 
 PROPERTIES = (
@@ -94,7 +95,8 @@ class Words:
     member of a batch has one of the first three properties. A pull asks for one of `pulls` messages. With
     `by_properties` it filters by properties instead of tags, and most puts have properties that filters read. A step of
     one of the `services` comes after one of `pauses_ms`. An element that is listed twice is twice as likely. With
-    `topics_move` each session has topics of its own, so that the queues of earlier ones expire.
+    `topics_move` each session has topics of its own, so that the queues of earlier ones expire. With `to_the_end` some
+    puts fill a log file to its end or nearly so (`fitted`).
     """
 
     services: Sequence[ServiceName] = ("group-commit",)
@@ -105,6 +107,7 @@ class Words:
     pulls: tuple[int, ...] = (32, 3, 1)
     pauses_ms: tuple[int, ...] = (0, 200, 500, 1_000, 10_000)
     topics_move: bool = False
+    to_the_end: bool = False
     by_properties: bool = False
 
     def in_session(self, number: int) -> "Words":
@@ -113,6 +116,10 @@ class Words:
             return self
         return replace(self, topics=tuple(f"{topic}{number}" for topic in self.topics))
 
+
+_RECORD_BYTES, _TRAILER_BYTES = 91, 20
+_LEFT_BYTES = (8, 8, 8, 9, 7, 16, 8 + 92, 8 + 112)
+"""Room that a record leaves in its log file: none, too little for a record, and just enough for a small one."""
 
 WORDS = Words()
 """Those of the standard workload."""
@@ -226,6 +233,17 @@ def draw_try_settings(rng: random.Random) -> TrySettings:
 def draw_replica(rng: random.Random) -> ReplicaIs:
     """Draw the state of the best replica. Half of them confirm."""
     return ReplicaIs(state="confirms" if rng.random() < 0.5 else rng.choice(get_args(ReplicaState)))
+
+
+def fitted(put: Put, room_bytes: int, rng: random.Random, *, trailer: bool) -> Put:
+    """Return a put whose record leaves a few bytes of the room in a log file, or the put itself without room.
+
+    A log file keeps 8 bytes free, so a record that leaves 7 does not fit.
+    """
+    plain = Put(topic=put.topic, queue_id=put.queue_id, fill=put.fill, advance_ms=put.advance_ms)
+    record_bytes = _RECORD_BYTES + len(put.topic.encode()) + (_TRAILER_BYTES if trailer else 0)
+    body_bytes = room_bytes - rng.choice(_LEFT_BYTES) - record_bytes
+    return replace(plain, body_bytes=body_bytes) if body_bytes >= 0 else put
 
 
 def draw_put(rng: random.Random, words: Words = WORDS) -> Put:

@@ -46,7 +46,7 @@ from tornpage.properties.explore.crashes.scheduling import (
 )
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Case, Settings
-from tornpage.properties.program.drawing import WORDS
+from tornpage.properties.program.drawing import WORDS, fitted
 from tornpage.properties.program.workload import RULES, WEIGHTS, Rule, draw_rule, possible
 
 __all__ = ["STATES_PER_RUN", "explore_seed"]
@@ -61,6 +61,8 @@ _PROGRESS_EFFECTS = {
 STATES_PER_RUN = 160
 """Crash states of one run, about. Its sessions and the epilogue have equal shares."""
 
+_TO_THE_END = 0.4
+"""The share of puts that are fitted to the end of a log file, in runs with such puts."""
 _SESSIONS_DRAWN = (40, 10, 10)
 """Operations of each session of a run that draws the number of its sessions."""
 
@@ -283,6 +285,10 @@ class _Run:
         operation = rule.draw(self._rng, replace(words, services=services or self._trial.services))
         if rule.name == "step" and isinstance(operation, Step):
             self._steps.add(operation.service)
+        if words.to_the_end and isinstance(operation, Put) and self._rng.random() < _TO_THE_END:
+            file_bytes, end_offset = self._settings.file_bytes, self._trial.log.end_offset
+            room_bytes = file_bytes - end_offset % file_bytes
+            operation = fitted(operation, room_bytes, self._rng, trailer=self._settings.trailer)
         self._rules.carry_out(rule, operation, self._carry_out)
 
     def _possible_rules(self) -> list[Rule]:

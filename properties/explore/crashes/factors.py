@@ -118,9 +118,10 @@ _WORDS: Mapping[str, tuple[str, Mapping[str, Fields]]] = {
     "bodies": (
         "put",
         {
-            "mixed": {"body_bytes": WORDS.body_bytes},
+            "mixed": {"body_bytes": WORDS.body_bytes, "to_the_end": False},
             "small": {"body_bytes": (100, 400, 400, 700)},
             "large": {"body_bytes": (900, 1_900, 3_900, 7_000)},
+            "to_the_end": {"body_bytes": WORDS.body_bytes, "to_the_end": True},
         },
     ),
     "properties": (
