@@ -24,7 +24,8 @@ record claims in one queue.
    another place gets a missing number that it claims, if its record lies in between. It is outside the chain of its own
    queue, alone in it, or another entry has its number. That other entry then keeps the number in its place.
 7. Queues are filled in log order. A number that is taken is left out, and so is a number past a gap of more than one
-   queue file.
+   queue file. Stored units directly before the first number stay, as far as they point to records of the log in
+   ascending order. The first of them is the minimum of the queue.
 
 Where the rules allow several results, each of them is legal. The facts come from outside, and nothing is opened here.
 """
@@ -71,18 +72,20 @@ class Evidence:
     entries: Sequence[Entry]
     units: Mapping[Queue, Mapping[int, tuple[int, int] | None]]
     file_units: int
-    has_begin: bool
+    begin_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
     """A legal result: the entry at each number of each queue, by queue.
 
-    `moved` has the first entry of each piece that gets another place than the claimed one, with the queue of that
-    place. `left_out` has the first entry of each piece that is in no queue by rule 5.
+    `first` is the minimum of each queue. `moved` has the first entry of each piece that gets another place than the
+    claimed one, with the queue of that place. `left_out` has the first entry of each piece that is in no queue by
+    rule 5.
     """
 
     queues: Mapping[Queue, Mapping[int, Entry]]
+    first: Mapping[Queue, int]
     moved: Mapping[Entry, Queue]
     left_out: Collection[Entry]
 
@@ -351,7 +354,7 @@ class _Missing:
         chain, units = self._chains[queue], self._evidence.units.get(queue, {})
         if not chain or (len(chain) == 1 and chain[0].is_one and not chain[0].support):
             return
-        if chain[0].number == 1 and self._evidence.has_begin:
+        if chain[0].number == 1 and not self._evidence.begin_offset:
             yield 0, -1, chain[0].first.offset
         for before, after in pairwise(chain):
             for number in range(before.end, after.number):
@@ -389,4 +392,17 @@ def _filled(pieces: Sequence[_Piece], places: _Places, evidence: Evidence) -> Nu
         end = max(there, default=number - 1) + 1
         if 0 <= number <= _NUMBER_MAX and 0 <= number - end <= evidence.file_units:
             queues.setdefault(queue, {})[number] = entry
-    return Numbering(queues, moved, left_out)
+    first = {
+        queue: _first(min(there.items()), evidence.units.get(queue, {}), evidence) for queue, there in queues.items()
+    }
+    return Numbering(queues, first, moved, left_out)
+
+
+def _first(place: tuple[int, Entry], units: Mapping[int, tuple[int, int] | None], evidence: Evidence) -> int:
+    """Return the minimum of a queue whose first entry is at a place."""
+    number, bound = place[0], place[1].offset
+    if number > max(units, default=-1) + 1:
+        return number
+    while (unit := units.get(number - 1)) is not None and evidence.begin_offset <= unit[0] <= bound - unit[1]:
+        number, bound = number - 1, unit[0]
+    return number

@@ -60,9 +60,17 @@ def close(pair: Pair) -> None:
     if reason is None:
         clean_exit_is_durable(pair)
         clean_exit_leaves_a_proof(pair)
+        _lock_has_its_content(pair)
     elif f"{ROOT}/abort" not in pair.durable(pair.files).files:
         raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
     _delay_offsets_are_saved(pair)
+
+
+def _lock_has_its_content(pair: Pair) -> None:
+    """Contract 14: the lock file holds what RocketMQ writes into it (docs/format.md, section 7)."""
+    content = pair.files.peek(f"{ROOT}/lock", 0, 16)
+    if content != b"lock":
+        raise GuaranteeBroken(14, "the lock file has another content than that of RocketMQ", "lock", repr(content))
 
 
 def _closed(pair: Pair) -> EndedPulls:

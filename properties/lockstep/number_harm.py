@@ -7,9 +7,10 @@ it is, and when it is opened again after puts to all of its queues.
 
 import re
 import struct
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from functools import partial
+from itertools import pairwise, takewhile
 
 from tornpage.impl.store import MessageStore
 from tornpage.model import corruption, salvage
@@ -215,7 +216,7 @@ def _compare(
         raise GuaranteeBroken(7, "wrong claims are taken for damage of the log", "read-write", store.read_only_reason)
     bases = [int(path.rpartition("/")[2]) for path in log_files(image.files)]
     units = _units_in(image, pair.settings.queue_units)
-    legal = numberings(Evidence(entries, units, pair.settings.queue_units, min(bases) == 0))
+    legal = numberings(Evidence(entries, units, pair.settings.queue_units, min(bases)))
     found = salvage.Opened(is_writable=True, log_end=store.max_offset)
     for queue in sorted({entry.queue for entry in entries} | set(units) | set(observed("queues", store.queues))):
         pull_queue(store, queue, found)
@@ -226,15 +227,21 @@ def _compare(
     pair.cover("judged_numbers")
     kept = _kept(legal[0], units, claims)
     pulled = {place: offset for place, offset in pulled.items() if kept.get(place) != offset}
+    minima = {
+        queue: observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue)) for queue in found.pulled
+    }
     told = {(finding.code, finding.offset) for finding in store.findings}
-    if not any(each == pulled and _is_told(numbering, told) for each, numbering in zip(expected, legal, strict=True)):
+    if not any(
+        each == pulled and _is_told(numbering, told) and _has_minima(numbering, minima)
+        for each, numbering in zip(expected, legal, strict=True)
+    ):
         is_served = pulled in expected
         sentence = (
-            "findings name other records than those with wrong claims"
+            "findings or minima of queues are other ones than the claims of the records call for"
             if is_served
             else _difference(expected[0], pulled)
         )
-        raise GuaranteeBroken(18 if is_served else 17, sentence, str(legal[0]), str(sorted(told)))
+        raise GuaranteeBroken(18 if is_served else 17, sentence, str(legal[0]), f"{sorted(told)}, {minima}")
     return found
 
 
@@ -273,9 +280,24 @@ def _kept(
 def _is_told(numbering: Numbering, told: set[tuple[str, int]]) -> bool:
     moved = {offset for code, offset in told if code == "queue_offset_outvoted"}
     nowhere = {offset for code, offset in told if code in _NOWHERE}
-    return moved == {entry.offset for entry in numbering.moved} and nowhere >= {
-        entry.offset for entry in numbering.left_out
-    }
+    gaps = {offset for code, offset in told if code == "queue_gap"}
+    return (
+        moved == {entry.offset for entry in numbering.moved}
+        and nowhere >= {entry.offset for entry in numbering.left_out}
+        and gaps >= set(_after_gaps(numbering))
+    )
+
+
+def _after_gaps(numbering: Numbering) -> Iterator[int]:
+    """Yield the physical offset of each record before whose number a queue has a gap."""
+    for there in numbering.queues.values():
+        for before, after in pairwise(sorted(there)):
+            if after > before + 1:
+                yield there[after].offset
+
+
+def _has_minima(numbering: Numbering, minima: Mapping[Queue, int]) -> bool:
+    return all(minima.get(queue) == first for queue, first in numbering.first.items())
 
 
 def _difference(expected: dict[tuple[Queue, int], int], pulled: dict[tuple[Queue, int], int]) -> str:
