@@ -1,4 +1,4 @@
-"""Specify the queue offsets of records in a log that contradicts itself (contracts 17 and 18).
+"""Specify the queue offsets of a log that contradicts itself (contracts 17 and 18).
 
 No checksum of RocketMQ 4.9.3 covers the topic, the queue id and the queue offset of a record. An `Entry` is what one
 record claims in one queue.
@@ -91,7 +91,10 @@ class Numbering:
 
 
 def numberings(evidence: Evidence) -> list[Numbering]:
-    """Return all legal results, or none if there are too many to follow, or if rule 6 allows several."""
+    """Return all legal results.
+
+    Return none if there are too many to follow, or if rule 6 allows several.
+    """
     pieces = {queue: _pieces(entries) for queue, entries in _by_queue(evidence.entries).items()}
     for queue, several in pieces.items():
         _ask_units(several, evidence.units.get(queue, {}))
@@ -198,7 +201,7 @@ def _points_into(unit: tuple[int, int], piece: _Piece) -> bool:
 
 
 def _chains(queue: Queue, pieces: Sequence[_Piece], evidence: Evidence) -> list[_Chain]:
-    """Return the best chains of a queue (rules 3 and 4); an empty one if no piece can be in it."""
+    """Return the best chains of a queue (rules 3 and 4), an empty one without a piece."""
     parts: list[list[_Piece]] = [[]]
     for at, piece in enumerate(pieces):
         is_continued = at + 1 < len(pieces) and pieces[at + 1].number == piece.end
@@ -309,7 +312,10 @@ class _Missing:
         self._places = places
 
     def taken(self) -> _Places | None:
-        """Return the places of pieces that belong to another queue; None if several results are legal."""
+        """Return the places of pieces that belong to another queue.
+
+        Return None if several results are legal.
+        """
         lone = [(piece, rival) for queue in self._chains for piece, rival in self._lone(queue)]
         found: _Places = {}
         is_lone = {id(piece) for piece, _ in lone}
@@ -334,7 +340,10 @@ class _Missing:
         return found
 
     def _lone(self, queue: Queue) -> Iterator[tuple[_Piece, _Piece | None]]:
-        """Yield the pieces of a queue that may belong to another one, with the entry that keeps their number."""
+        """Yield the pieces of a queue that may belong to another one.
+
+        Each comes with the piece that then keeps its number, or None.
+        """
         chain = self._chains[queue]
         inside = {id(piece) for piece in chain}
         others = [piece for piece in self._pieces[queue] if id(piece) not in inside]

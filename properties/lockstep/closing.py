@@ -67,7 +67,10 @@ def close(pair: Pair) -> None:
 
 
 def _lock_has_its_content(pair: Pair) -> None:
-    """Contract 14: the lock file holds what RocketMQ writes into it (docs/format.md, section 7)."""
+    """Contract 14: the lock file holds what RocketMQ writes into it.
+
+    Source: docs/format.md, section 7.
+    """
     content = pair.files.peek(f"{ROOT}/lock", 0, 16)
     if content != b"lock":
         raise GuaranteeBroken(14, "the lock file has another content than that of RocketMQ", "lock", repr(content))

@@ -131,7 +131,10 @@ def _harmed_records(pair: Pair, record: Record, harm: HarmField) -> list[Record]
 
 
 def _with_bodies(pair: Pair, image: Image, files: dict[str, bytes], harmed: Sequence[Record]) -> Image | None:
-    """Return the image of a killed store with a changed byte in each of these bodies, or None without a proof."""
+    """Return the image of a killed store with a changed byte in each of these bodies.
+
+    Return None if nothing proves that they were flushed.
+    """
     flushed_ms = int.from_bytes(files.get(f"{ROOT}/checkpoint", b"")[:8].ljust(8, b"\0"), "big", signed=True) - 3000
     if not harmed or flushed_ms + 3000 > pair.environment.clock() or pair.settings.pool_buffers:
         return None

@@ -1,4 +1,4 @@
-"""Change what several records of a copy claim about their queue and number, and judge the copy.
+"""Change the queues and numbers that records of a copy claim, and judge the copy.
 
 No checksum covers these fields in a store without trailers. Which numbers the copy has to serve is specified in
 `model.damage.numbering`, from the claims of its records and the units in its queue files. The copy is judged twice: as
@@ -136,7 +136,7 @@ def _harmed(pair: Pair, image: Image, records: Sequence[Record], harm: HarmNumbe
 
 
 def _with_units(data: bytes, harm: HarmNumbers) -> bytes:
-    """Return a queue file without its last units, with shifted units, or with two exchanged ones."""
+    """Return a queue file with its units cut, shifted or exchanged."""
     units = [data[at : at + UNIT_BYTES] for at in range(0, len(data), UNIT_BYTES)]
     count = sum(map(any, units))
     if harm.units == "short":

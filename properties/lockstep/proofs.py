@@ -1,8 +1,8 @@
-"""Judge an open after a clean exit: it uses the derived floor, and finds nothing (contracts 7 and 16).
+"""Judge an open after a clean exit: its proof and its findings (contracts 7 and 16).
 
-The floor names the offset up to which log, queues and index were durable, with checksums. A clean exit writes it at the
-end of the log. An open that does not believe it walks the whole log. No answer shows that, so these judges read the
-files before the open, and ask which proof the store used.
+The derived floor names the offset up to which log, queues and index were durable, with checksums. A clean exit writes
+it at the end of the log. An open that rejects the floor walks the whole log. No answer shows that. So these judges read
+the files before the open, and look up the proof that the store used.
 """
 
 import os
@@ -22,7 +22,7 @@ _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 
 def clean_exit_leaves_a_proof(pair: Pair) -> None:
-    """Contract 16: after a clean exit on a healthy disk the derived floor is at the end of the log."""
+    """Contract 16: a clean exit on a healthy disk leaves a floor at the end of the log."""
     files, end = pair.durable(pair.files).files, pair.log.end_offset
     bases = [int(path.rpartition("/")[2]) for path in log_files(files)]
     if pair.had_faults or pair.settings.queue_ext or not bases or end <= min(bases):
@@ -49,7 +49,10 @@ def owed_proof(pair: Pair) -> int | None:
 
 
 def _names_deleted_topics(files: Mapping[str, bytes]) -> bool:
-    """Return whether the derived floor names a file of a topic that was deleted, or either file is not valid."""
+    """Return whether the derived floor names a file of a topic that was deleted.
+
+    Return True if one of the two files is not valid.
+    """
     try:
         deleted = {os.fsdecode(topic) for topic in parse_deleted_topics(files[_DELETED_TOPICS])}
         named = parse_derived_floor(files[DERIVED_FLOOR])["queue_files"]

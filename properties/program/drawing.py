@@ -236,7 +236,9 @@ def draw_replica(rng: random.Random) -> ReplicaIs:
 
 
 def fitted(put: Put, room_bytes: int, rng: random.Random, *, trailer: bool) -> Put:
-    """Return a put whose record leaves a few bytes of the room in a log file, or the put itself without room.
+    """Return a put whose record leaves a few bytes of the room in a log file.
+
+    Return the put itself if the room is too small.
 
     A log file keeps 8 bytes free, so a record that leaves 7 does not fit.
     """

@@ -347,7 +347,7 @@ class EndFaults:
         self._count(f"field_{group}", happened=happened)
 
     def _change_numbers(self, units: UnitsHarm) -> None:
-        """Change the claims of several records in copies of the store, and the queue files of the copies."""
+        """Change the claims of several records, and the queue files, in copies of the store."""
         self._opened()
         self._carry_out(DiskUsed(percent=10))
         sizes = self._rng.choice(((10, 11, 60), (10, 1_200, 2_500)))

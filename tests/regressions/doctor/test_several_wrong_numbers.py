@@ -1,9 +1,9 @@
-"""Symptom: after damage of several queue offsets, puts were answered with numbers that no consumer reached.
+"""Symptom: after damage of several queue offsets, consumers did not reach messages.
 
 1. A record far before the others kept its number. The queue began with it and could not take the others past the gap,
-   but their numbers counted as used.
-2. A record whose number another record's properties preceded counted as a record of several queues. Its unit did not
-   contradict it.
+   but their numbers counted as used. Puts got numbers past the gap, which no consumer reached.
+2. A record that followed a record of several queues counted as one of several queues. Its unit
+   then did not contradict it, and it kept a wrong number.
 
 Cause: a record before the chain could be any distance away from it. Of a claim without its last record, both parts were
 taken for records that name the queue.
