@@ -13,7 +13,10 @@ U: Queue = ("U", 0)
 def evidence(
     claims: list[tuple[Queue, int]], units: dict[Queue, list[int]] | None = None, *, file_units: int = 20
 ) -> Evidence:
-    """Return records with these claims, in log order, and units that point to the records of these places."""
+    """Return records with these claims, in log order, and the units of queues.
+
+    A unit is given by the place in the log of its record.
+    """
     entries = [Entry(SIZE * place, SIZE, queue, number) for place, (queue, number) in enumerate(claims)]
     stored = {
         queue: {number: (SIZE * place, SIZE) for number, place in enumerate(places)}

@@ -1,4 +1,4 @@
-"""Test the judges of an open after a clean exit, with stores that do not write or use their proof."""
+"""Test the judges of an open after a clean exit, with stores without a proof."""
 
 from collections.abc import Iterator
 
