@@ -183,7 +183,14 @@ class EndFaults:
                 yield
 
     def _fault_functions(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Yield all fault classes in order, each with its function."""
+        """Yield all fault classes in order, each with its function.
+
+        Changes of copies come first. The opens after them are then those of a store that nothing has damaged.
+        """
+        for group in FIELDS:
+            yield f"field_{group}", partial(self._change_fields, group)
+        for units in UNITS_HARMS:
+            yield f"numbers_{units}", partial(self._change_numbers, units)
         for effect in EFFECTS:
             yield _AIMED[effect], partial(self._fail_calls, effect)
         yield "second_opener", self._second_opener
@@ -197,10 +204,6 @@ class EndFaults:
             yield clock, partial(self._set_clock, clock)
         for kind in DAMAGES:
             yield kind, partial(self._damage, kind)
-        for group in FIELDS:
-            yield f"field_{group}", partial(self._change_fields, group)
-        for units in UNITS_HARMS:
-            yield f"numbers_{units}", partial(self._change_numbers, units)
         for group in READS_BEFORE:
             yield f"open_record_{group}", partial(self._change_open_records, group)
 
