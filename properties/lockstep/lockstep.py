@@ -56,6 +56,7 @@ from tornpage.model.operations import (
     TrySettings,
 )
 from tornpage.model.state import CommitLog
+from tornpage.properties.contract import reading_store
 from tornpage.properties.disk.choosing import PowerLoss
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
@@ -103,6 +104,7 @@ class Lockstep:
     there were. An `observer` is called with each store that is recovered and judged.
     """
 
+    @reading_store()
     def __init__(
         self, settings: Settings, *, parts: Parts, tracker: DirtyTracker, observer: Observer | None = None
     ) -> None:
@@ -112,6 +114,7 @@ class Lockstep:
         self.recovery = Recovery(self.pair, performed=self.performed, observer=observer)
         self._corruption = Corruption(self.pair, self.recovery)
 
+    @reading_store()
     def run(self, operation: Operation) -> None:
         """Run one operation and compare."""
         if isinstance(operation, Crash):

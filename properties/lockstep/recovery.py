@@ -22,7 +22,7 @@ from tornpage.model.progress import ConsumerProgress
 from tornpage.model.schedule import Delivered
 from tornpage.model.state import Clock, CommitLog, Record, State
 from tornpage.model.step import step
-from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.contract import GuaranteeBroken, observed, reading_store
 from tornpage.properties.disk.certificate import assert_legal
 from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
 from tornpage.properties.disk.disk import Image
@@ -186,6 +186,7 @@ class Recovery:
         self._pair.environment.give_up(self.recovers_again(found, cache=cache).store)
         return found
 
+    @reading_store()
     def judged(
         self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, cache: VerdictCache | None = None
     ) -> Recovered:
@@ -277,6 +278,7 @@ class Recovery:
         said = versions_in(found.durable.files, found.legal_versions)
         return {found.key: found.legal[found.key]}, {path: frozenset((each,)) for path, each in said.items()}
 
+    @reading_store()
     def recovers_again(self, found: Recovered, *, cache: VerdictCache | None = None) -> Recovered:
         """Contract 6: a recovery of the durable result of a recovery gives the same log."""
         legal, versions = self.after_recovery(found)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.contract import GuaranteeBroken, reading_store
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.findings import Finding
 from tornpage.properties.program.step_case import StepCase
@@ -93,10 +93,11 @@ class StepProgram(Generic[Case, Trial]):
         """Run operations, which may depend on the trial, and the end of a run."""
         trial, broken = None, None
         try:
-            trial = self.trial(settings, tracker=tracker)
-            for operation in operations(trial):
-                trial.run(operation)
-            trial.finish()
+            with reading_store():
+                trial = self.trial(settings, tracker=tracker)
+                for operation in operations(trial):
+                    trial.run(operation)
+                trial.finish()
         except GuaranteeBroken as error:
             broken = error
         case = self.case(settings, () if trial is None else tuple(trial.performed))

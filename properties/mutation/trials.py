@@ -18,6 +18,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.properties.campaign.resume import ResumeRows
+from tornpage.properties.contract import raised_by_store
 from tornpage.properties.mutation.loading import LoadedMutant, exchange_code, forget_store, load_beside, load_mutant
 from tornpage.properties.mutation.mutants import Mutant, mutant_of
 
@@ -56,10 +57,10 @@ MutantEnd = Literal[
 ]  # fmt: skip
 """The end of a trial.
 
-`killed`: a promise is broken that the original keeps. `raised`: a function of the store raised what no judge expects.
-`not imported`: the store cannot be imported. `survived` and `exhausted`: nothing found in the budget, or nothing left
-to try. `unconfirmed`: the original breaks the promise as well, or the failure does not repeat. `harness`: the search
-itself failed. `died` and `hung`: the process did. `same` and `different` are ends of the trials in `TRACES`.
+`killed`: a promise is broken that the original keeps. `raised`: a function or an object of the store raised what no
+judge expects. `not imported`: the store cannot be imported. `survived` and `exhausted`: nothing found in the budget, or
+nothing left to try. `unconfirmed`: the original breaks the promise as well, or the failure does not repeat. `harness`:
+the search itself failed. `died` and `hung`: the process did. `same` and `different` are ends of the trials in `TRACES`.
 """
 
 KILLED = frozenset({"killed", "raised", "not imported", "died", "hung"})
@@ -135,7 +136,7 @@ def run_mutant_trial(key: MutantKey, budget_s: float, digests: Sequence[str] = (
     try:
         found = _trace(known, digests) if key.strategy in TRACES else _search(key, budget_s, known)
     except Exception as error:
-        end: MutantEnd = "raised" if _is_of_store(error) else "harness"
+        end: MutantEnd = "raised" if raised_by_store(error) else "harness"
         found = {**known, "end": end, "seconds": round(process_time() - started, 3), "why": _last_line(error)}
     return MutantRow(**found, is_reached=placed.is_reached, wall_s=round(perf_counter() - began, 3))
 
@@ -244,11 +245,6 @@ def _digest(tally: "Tally", digest: "hashlib._Hash") -> str:
     for counted in (tally.enabled, tally.hit, tally.effective, tally.evaluations):
         digest.update(repr(sorted((name, count) for name, count in counted.items() if count)).encode())
     return digest.hexdigest()[:32]
-
-
-def _is_of_store(error: BaseException) -> bool:
-    """Return whether an exception was raised while a function of the store ran."""
-    return any("/impl/" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _last_line(error: BaseException) -> str:

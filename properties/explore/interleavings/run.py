@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import blake2b
 
 from tornpage.impl.parts import Parts
-from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict, reading_store
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import judges
 from tornpage.properties.explore.interleavings.locks import controlled_locks
@@ -75,11 +75,12 @@ def _run_scenario(interleaving: Interleaving, tracker: DirtyTracker, parts: Part
     trace = _trace(interleaving)
     ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
     try:
-        for operation in scenario.before:
-            stage.do(-1, operation)  # type: ignore[arg-type]
-        stage.use_disk(scenario.percent)
-        _run(interleaving, stage, trace, _schedule(interleaving))
-        ran.verdict = _judge(stage, ran.effects)
+        with reading_store():
+            for operation in scenario.before:
+                stage.do(-1, operation)  # type: ignore[arg-type]
+            stage.use_disk(scenario.percent)
+            _run(interleaving, stage, trace, _schedule(interleaving))
+            ran.verdict = _judge(stage, ran.effects)
     except GuaranteeBroken as broken:
         ran.verdict, ran.broken = Verdict.BROKEN, broken
     ran.key = _key(interleaving, trace)

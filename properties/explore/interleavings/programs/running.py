@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from random import Random
 
-from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, reading_store
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
 from tornpage.properties.explore.interleavings.programs import files, groups, stores, tables, waiting
 from tornpage.properties.explore.interleavings.programs.bench import (
@@ -84,8 +84,9 @@ def run_program(
     answers: list[list[str]] = [[] for _ in scenario.tasks]
     result = Result((), "")
     try:
-        wanted = sequential_results(make, scenario) if not make.threads else None  # type: ignore[arg-type]
-        with controlled_locks():
+        with reading_store():
+            wanted = sequential_results(make, scenario) if not make.threads else None  # type: ignore[arg-type]
+        with reading_store(), controlled_locks():
             bench = make()
             run_calls(bench, 0, scenario.before, [[]])
             _run(bench, interleaving, schedule, answers, trace)
