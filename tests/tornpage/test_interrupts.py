@@ -10,6 +10,10 @@ import sys
 import pytest
 
 from tests.support.early_interrupts import outcomes
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetTally
+from tornpage.properties.program.case import Settings
+from tornpage.render.explorations import target_outcome
 
 LOSES_IT_TWICE = """
 import signal, weakref
@@ -180,3 +184,11 @@ def test_most_interrupts_in_the_first_50_ms_are_one_line() -> None:
     command = [sys.executable, "-P", "-m", "tornpage", "explore"]
     found = outcomes(command, tries=50, within_s=0.05)
     assert found["line"] >= 30, found
+
+
+def test_an_interrupted_campaign_of_a_store_prints_no_other_verdict() -> None:
+    result = CampaignResult(TargetTally(), interrupted=True, is_cut=True)
+    outcome, text = target_outcome(result, TargetPlan(Settings()), command="", out=None, verb="campaign")
+    assert outcome.exit_code == 130
+    assert text.endswith("verdict: interrupted")
+    assert "vacuous" not in text

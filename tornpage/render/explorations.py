@@ -687,6 +687,6 @@ def _target_text(result: TargetResult) -> str:
         lines += ["", "states without a power loss, because it cannot be made of them:"]
         lines += [f"  {number:>8,}  {reason}" for reason, number in sorted(tally.without_power.items())]
     lines += ["", *result.faults] if result.faults else []
-    if not failures and (missing := _never_happened(result)):
+    if not (failures or result.interrupted) and (missing := _never_happened(result)):
         lines += ["", f"vacuous: {', '.join(missing)} never happened; give more states"]
-    return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
+    return "\n".join([*lines, "", f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
