@@ -93,6 +93,7 @@ __all__ = [
     "Step",
     "SwitchFlag",
     "TableName",
+    "TryFunctions",
     "TrySettings",
     "UnitsHarm",
     "VerifyReads",
@@ -520,6 +521,18 @@ class TrySettings:
     op: Literal["try_settings"] = "try_settings"
 
 
+@dataclass(frozen=True, slots=True)
+class TryFunctions:
+    """A caller asks the functions of the store that need no disk.
+
+    They are hashes, properties, delay levels, message ids, defaults, policies, filters and statistics. Half of the
+    arguments are limits, the others are drawn from `fill`.
+    """
+
+    fill: int = 0
+    op: Literal["try_functions"] = "try_functions"
+
+
 # ---- crash faults and corruption -------------------------------------------------------------------------------------
 
 Choice = int | tuple[int, int, int]
@@ -882,6 +895,7 @@ Operation = (
     | QueryOffsets
     | ChangeTable
     | TrySettings
+    | TryFunctions
     | HarmProgress
     | ClockStep
     | DelayOffsetsAre
@@ -914,6 +928,7 @@ WITHOUT_A_VERB = (
     CommitOffset,
     QueryOffsets,
     TrySettings,
+    TryFunctions,
     Call,
 )
 """Operations of the project's own store that make no disk call: no crash can fall into them."""

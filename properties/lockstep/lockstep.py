@@ -53,6 +53,7 @@ from tornpage.model.operations import (
     ServiceName,
     Step,
     SwitchFlag,
+    TryFunctions,
     TrySettings,
 )
 from tornpage.model.state import CommitLog
@@ -79,6 +80,7 @@ from tornpage.properties.lockstep.deleting import (
 )
 from tornpage.properties.lockstep.environment import Environment
 from tornpage.properties.lockstep.field_harm import harm_field
+from tornpage.properties.lockstep.functions.asking import functions_answer
 from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.lockstep.number_harm import harm_numbers
@@ -237,6 +239,8 @@ class Lockstep:
                 query_offsets(pair, operation)
             case TrySettings(part):
                 settings_are_checked(part)
+            case TryFunctions(fill):
+                functions_answer(fill)
             case ChangeTable():
                 change_table(pair, operation)
             case AimFault():

@@ -28,6 +28,7 @@ from tornpage.model.operations import (
     ReplicaState,
     ServiceName,
     SwitchFlag,
+    TryFunctions,
     TrySettings,
 )
 from tornpage.model.properties import CLAUSES
@@ -54,6 +55,7 @@ __all__ = [
     "draw_query_offsets",
     "draw_replica",
     "draw_switch_flag",
+    "draw_try_functions",
     "draw_try_settings",
     "fitted",
 ]
@@ -228,6 +230,11 @@ def draw_switch_flag(rng: random.Random) -> SwitchFlag:
 def draw_try_settings(rng: random.Random) -> TrySettings:
     """Draw which settings a caller tries."""
     return TrySettings(part=rng.randrange(4))
+
+
+def draw_try_functions(rng: random.Random) -> TryFunctions:
+    """Draw the arguments with which a caller asks functions."""
+    return TryFunctions(fill=rng.randrange(1 << 16))
 
 
 def draw_replica(rng: random.Random) -> ReplicaIs:

@@ -43,6 +43,7 @@ from tornpage.properties.program.drawing import (
     draw_query_offsets,
     draw_replica,
     draw_switch_flag,
+    draw_try_functions,
     draw_try_settings,
 )
 
@@ -128,6 +129,7 @@ TABLE: tuple[tuple[Rule, ...], ...] = (
         Rule("replica_is", 0, _drawn(draw_replica), in_rows=6),
         Rule("change_table", 0, draw_change_table, in_rows=12),
         Rule("try_settings", 0, _drawn(draw_try_settings), in_rows=2),
+        Rule("try_functions", 0, _drawn(draw_try_functions), in_rows=2),
         Rule("fail_append", 0, _always(FailAppend()), in_rows=4),
     ),
     (Rule("put_batch", 50, draw_batch),),

@@ -49,6 +49,7 @@ from tornpage.model.operations import (
     ReplicaIs,
     Step,
     SwitchFlag,
+    TryFunctions,
     TrySettings,
     WrongClaim,
 )
@@ -115,6 +116,7 @@ PUTS = Case(
         CommitOffset(group="订", queue=-1, behind=-3),
         ChangeTable("groups", "订", 7),
         TrySettings(part=3),
+        TryFunctions(fill=7),
         QueryOffsets(group="h", queue=2),
         HarmField("queue_id", record=1, value=3),
         HarmNumbers((WrongClaim(2, "other", -1), WrongClaim(change="again")), "shifted", amount=4),

@@ -1,0 +1,88 @@
+"""Specify the default of every setting of a store (contract 8).
+
+Source: `MessageStoreConfig` and `BrokerConfig` of RocketMQ 4.9.3, and the texts of the settings for those that are not
+in RocketMQ.
+"""
+
+from collections.abc import Mapping
+
+__all__ = ["DEFAULTS"]
+
+_SECOND_MS = 1_000
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+
+DEFAULTS: Mapping[str, object] = {
+    "mapped_file_size_commit_log": _GIB,
+    "max_message_size": 4 * _MIB,
+    "store_path_commit_log": (),
+    "read_only_commit_log_store_paths": (),
+    "flush_disk_type": "ASYNC_FLUSH",
+    "record_checksum": "record",
+    "rocketmq_version": "4.9.3",
+    "store_host": ("127.0.0.1", 10911),
+    "broker_role": "ASYNC_MASTER",
+    "use_reentrant_lock_when_put_message": True,
+    "os_page_cache_busy_time_out_mills": _SECOND_MS,
+    "message_delay_level": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "enable_multi_dispatch": False,
+    "enable_lmq": False,
+    "max_lmq_consume_queue_num": 20_000,
+    "ha_slave_fallbehind_max": 256 * _MIB,
+    "slave_timeout": 3 * _SECOND_MS,
+    "clean_resource_interval": 10 * _SECOND_MS,
+    "disk_space_warning_level_ratio": 0.9,
+    "disk_space_clean_forcibly_ratio": 0.85,
+    "populate_ahead_bytes": 64 * _KIB,
+    "sync_flush_timeout": 5 * _SECOND_MS,
+    "flush_interval_commit_log": 500,
+    "flush_commit_log_least_pages": 4,
+    "flush_commit_log_thorough_interval": 10 * _SECOND_MS,
+    "flush_commit_log_timed": True,
+    "commit_interval_commit_log": 200,
+    "commit_commit_log_least_pages": 4,
+    "commit_commit_log_thorough_interval": 200,
+    "flush_interval_consume_queue": _SECOND_MS,
+    "flush_consume_queue_least_pages": 2,
+    "flush_consume_queue_thorough_interval": 60 * _SECOND_MS,
+    "transient_store_pool_enable": False,
+    "transient_store_pool_size": 5,
+    "fast_fail_if_no_buffer_in_store_pool": False,
+    "mapped_files_ahead": 1,
+    "warm_up": "NONE",
+    "flush_least_pages_when_warm_mapped_file": 4096,
+    "mapped_file_size_consume_queue": 300_000 * 20,
+    "enable_consume_queue_ext": False,
+    "mapped_file_size_consume_queue_ext": 48 * _MIB,
+    "message_index_enable": True,
+    "max_hash_slot_num": 5_000_000,
+    "max_index_num": 20_000_000,
+    "max_msgs_num_batch": 64,
+    "max_transfer_bytes_on_message_in_memory": 256 * _KIB,
+    "max_transfer_count_on_message_in_memory": 32,
+    "max_transfer_bytes_on_message_in_disk": 64 * _KIB,
+    "max_transfer_count_on_message_in_disk": 8,
+    "access_message_in_memory_max_ratio": 40,
+    "disk_fall_recorded": True,
+    "offset_check_in_slave": False,
+    "check_whole_log_on_recover": False,
+    "verify_reads": "always",
+    "first_file_at_open": False,
+    "deliver_delayed_messages": True,
+    "enable_schedule_async_deliver": False,
+    "schedule_async_deliver_max_pending_limit": 2_000,
+    "flush_delay_offset_interval": 10 * _SECOND_MS,
+    "long_polling_enable": True,
+    "short_polling_time_mills": _SECOND_MS,
+    "max_held_pulls": 100_000,
+    "file_reserved_time": 72,
+    "delete_when": "04",
+    "time_zone": "",
+    "delete_commit_log_files_interval": 100,
+    "destroy_maped_file_interval_forcibly": 120 * _SECOND_MS,
+    "redelete_hanged_file_interval": 120 * _SECOND_MS,
+    "delete_consume_queue_files_interval": 100,
+    "clean_file_forcibly_enable": True,
+    "disk_max_used_space_ratio": 75,
+    "flush_consumer_offset_interval": 5 * _SECOND_MS,
+}
+"""By setting: its default. A word stands for the member of an enumeration."""

@@ -1,0 +1,1 @@
+"""Compare functions of the store that need no disk with the model, at their limits."""

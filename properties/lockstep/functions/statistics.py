@@ -1,0 +1,162 @@
+"""Compare the statistics of puts and reads over drawn times, also over ten minutes and clocks that are set back."""
+
+import random
+
+from tornpage.impl.statistics.read_statistics import DiskFall, ReadRates, ReadStatistics
+from tornpage.impl.statistics.store_statistics import (
+    REFUSALS_PER_WARNING,
+    SLOW_PUT_MS,
+    PutLatencyBuckets,
+    PutRefusals,
+    StoreStatistics,
+    TopicCount,
+    warn_if_slow,
+    warn_if_slow_in_lock,
+)
+from tornpage.model.broker.statistics import PutCounts, Samples
+from tornpage.properties.lockstep.functions.comparing import is_answered, is_value
+
+__all__ = ["check"]
+
+_STEADY_SECONDS = 605
+_EVENTS = 120
+_LATENCIES_MS = (
+    0,
+    0,
+    0,
+    1,
+    9,
+    10,
+    49,
+    50,
+    99,
+    100,
+    199,
+    200,
+    500,
+    999,
+    1_000,
+    2_000,
+    3_000,
+    4_000,
+    5_000,
+    9_999,
+    10_000,
+)
+_PAUSES_MS = (0, 1, 500, 999, 1_000, 1_000, 1_001, 2_500, 20_000, 60_000, 61_000)
+_SLOW_MS, _REFUSALS = 500, 50_000
+
+
+def check(rng: random.Random) -> None:
+    """Compare all of them. Raises GuaranteeBroken."""
+    started_ms = rng.randrange(1_000, 1_000_000)
+    times = _times(rng, started_ms)
+    _puts(rng, started_ms, times)
+    _reads(rng, started_ms, times)
+    for elapsed_ms in (0, _SLOW_MS, _SLOW_MS + 1):
+        for slow in (warn_if_slow, warn_if_slow_in_lock):
+            what = f"whether {elapsed_ms} ms are slow"
+            is_answered(what, elapsed_ms > _SLOW_MS, slow, elapsed_ms, topic="T", body_bytes=1)
+    is_value("the limit of slow puts", _SLOW_MS, SLOW_PUT_MS)
+    _refusals()
+
+
+def _times(rng: random.Random, started_ms: int) -> list[tuple[int, bool]]:
+    """Return the times of events, and after which of them the statistics are compared."""
+    now_ms, times = started_ms, list[tuple[int, bool]]()
+    for number in range(_STEADY_SECONDS):
+        now_ms += 1_000
+        times.append((now_ms, number % 50 == 0 or number > _STEADY_SECONDS - 7))
+    for _ in range(_EVENTS):
+        now_ms += -rng.randrange(1, 90_000) if rng.random() < 0.02 else rng.choice(_PAUSES_MS)
+        times.append((now_ms, True))
+    return times
+
+
+def _puts(rng: random.Random, started_ms: int, times: list[tuple[int, bool]]) -> None:
+    found, expected = StoreStatistics(started_ms=started_ms), PutCounts(started_ms)
+    for now_ms, compares in times:
+        for _ in range(rng.randrange(3)):
+            topic, messages, size_bytes = rng.choice(("T", "U")), rng.choice((1, 1, 3)), rng.randrange(900)
+            latency_ms = rng.choice(_LATENCIES_MS)
+            found.count_appended(topic, messages, size_bytes)
+            found.record_put(latency_ms)
+            expected.append(topic, messages, size_bytes)
+            expected.answer(latency_ms)
+        if rng.random() < 0.1:
+            found.record_failure()
+            expected.failures += 1
+        found.step(now_ms)
+        expected.event(now_ms)
+        if compares:
+            _put_snapshot(found, expected, now_ms)
+
+
+def _put_snapshot(found: StoreStatistics, expected: PutCounts, now_ms: int) -> None:
+    taken = found.snapshot(now_ms)
+    minute = None if expected.minute is None else PutLatencyBuckets(expected.minute)
+    topics = tuple(
+        TopicCount(topic, expected.messages[topic], expected.size_bytes[topic]) for topic in sorted(expected.messages)
+    )
+    messages, size_bytes = sum(expected.messages.values()), sum(expected.size_bytes.values())
+    for name, value in (
+        ("taken_ms", now_ms),
+        ("runtime_ms", max(0, now_ms - expected.started_ms)),
+        ("message_count", messages),
+        ("size_bytes", size_bytes),
+        ("size_bytes_mean", size_bytes / messages if messages else 0.0),
+        ("failure_count", expected.failures),
+        ("latency_ms_max", expected.latency_ms_max),
+        ("put_latency", minute),
+        ("topics", topics),
+        *zip(("rate_10s", "rate_60s", "rate_600s"), expected.samples.rates(0), strict=True),
+    ):
+        is_value(f"the statistic {name} of puts", value, getattr(taken, name))
+    for name, value in (("due_ms", expected.samples.due_ms), ("stepped_ms", expected.samples.taken[-1][0])):
+        is_value(f"the time {name} of the statistics", value, getattr(found, name))
+
+
+def _reads(rng: random.Random, started_ms: int, times: list[tuple[int, bool]]) -> None:
+    found, samples = ReadStatistics(started_ms=started_ms), Samples(started_ms, counts=3)
+    hit = missed = transferred = latency_ms_max = 0
+    falls: dict[tuple[str, int, str], int] = {}
+    for now_ms, compares in times:
+        messages, elapsed_ms = rng.choice((0, 1, 32)), rng.choice(_LATENCIES_MS)
+        found.count(messages=messages, elapsed_ms=elapsed_ms, now_ms=now_ms)
+        hit, missed, transferred = hit + (messages > 0), missed + (messages == 0), transferred + messages
+        latency_ms_max = max(latency_ms_max, elapsed_ms)
+        samples.event(now_ms, (hit, missed, transferred))
+        if rng.random() < 0.05:
+            key, behind_bytes = (rng.choice(("T", "U")), rng.randrange(2), rng.choice(("g", "h"))), rng.randrange(99)
+            found.record_disk_fall(*key, behind_bytes)
+            falls[key] = behind_bytes
+        if not compares:
+            continue
+        if rng.random() < 0.3:
+            now_ms += rng.choice((1, 1_000))
+            samples.event(now_ms, (hit, missed, transferred))
+        taken = found.snapshot(now_ms)
+        for name, value in (
+            ("found_count", hit),
+            ("miss_count", missed),
+            ("transferred_count", transferred),
+            ("latency_ms_max", latency_ms_max),
+            ("found", ReadRates(*samples.rates(0))),
+            ("miss", ReadRates(*samples.rates(1))),
+            ("total", ReadRates(*samples.rates(0, 1))),
+            ("transferred", ReadRates(*samples.rates(2))),
+            ("disk_fall", tuple(DiskFall(*key, falls[key]) for key in sorted(falls))),
+        ):
+            is_value(f"the statistic {name} of reads", value, getattr(taken, name))
+
+
+def _refusals() -> None:
+    """Compare which refused puts are logged: the first, and each 50,000th after it."""
+    is_value("the refusals for each warning", _REFUSALS, REFUSALS_PER_WARNING)
+    refusals = PutRefusals()
+    for count, is_logged in ((0, True), (1, False), (_REFUSALS - 1, False), (_REFUSALS, True), (_REFUSALS + 1, False)):
+        refusals.count = count
+        is_answered(f"whether refusal {count} is logged", is_logged, refusals.refused, "flags", bits=2)
+        is_value("the number of refusals", count + 1, refusals.count)
+    refusals.writeable_again()
+    is_answered("whether the next refusal is logged", True, refusals.refused, "role", bits=0)
