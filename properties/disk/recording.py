@@ -4,6 +4,8 @@ Each content that a page has at a look between two barriers becomes a version in
 which a crash may happen, given as the length of the journal there.
 """
 
+from collections import Counter
+
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import DiskState, Image
 from tornpage.properties.disk.fingerprint import fingerprint
@@ -17,7 +19,7 @@ __all__ = ["Recording"]
 class Recording:
     """Starts from a durable image, and the journal of a process that was killed on it.
 
-    `state` is the disk state after the journal, if the caller has it.
+    `state` is the disk state after the journal, if the caller has it. `marks` counts the points by label.
     """
 
     def __init__(
@@ -26,6 +28,7 @@ class Recording:
         self.base = base
         self.journal: list[Entry] = list(journal)
         self.events: list[int] = []
+        self.marks: Counter[str] = Counter()
         self._tracker = tracker
         self._state_now: DiskState | None = None
         self._applied = 0
@@ -70,6 +73,7 @@ class Recording:
 
     def mark(self, label: str) -> None:
         """Take versions at a point that the store names, and add a crash point."""
+        self.marks[label] += 1
         self._look()
         self._event()
 

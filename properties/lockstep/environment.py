@@ -191,6 +191,10 @@ class Environment:
         """Return a service of the store in use, None if it has none of that name."""
         return self._used.service(name)
 
+    def services(self) -> list[HandDriven]:
+        """Return all services of the store in use."""
+        return [service for held in self._used.services.values() if (service := held()) is not None]
+
     def service_of(self, store: MessageStore, name: str) -> HandDriven | None:
         """Return a service of another open store."""
         return self._by_store[store].service(name)

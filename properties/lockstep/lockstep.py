@@ -71,6 +71,8 @@ from tornpage.properties.lockstep.consumers import (
     query_offsets,
 )
 from tornpage.properties.lockstep.corruption import Corruption
+from tornpage.properties.lockstep.costs import Costs
+from tornpage.properties.lockstep.counting import puts_are_counted
 from tornpage.properties.lockstep.deleting import (
     clean,
     delete_topics,
@@ -115,6 +117,7 @@ class Lockstep:
         self.pair = Pair(settings, parts=parts, tracker=tracker)
         self.recovery = Recovery(self.pair, performed=self.performed, observer=observer)
         self._corruption = Corruption(self.pair, self.recovery)
+        self._costs = Costs(self.pair)
 
     @reading_store()
     def run(self, operation: Operation) -> None:
@@ -122,6 +125,7 @@ class Lockstep:
         if isinstance(operation, Crash):
             operation = self.recovery.fitted_crash(operation)
         self.performed.append(operation)
+        self._costs.begin()
         if self.files.rules and not isinstance(operation, Crash | Open):
             run_under_fault(self.pair, operation)
             return
@@ -130,6 +134,9 @@ class Lockstep:
         disk_holds_the_log(self.pair)
         compare_queues(self.pair)
         services_will_step(self.pair)
+        if not self.pair.closed:
+            puts_are_counted(self.pair.store, self.pair.appended)
+        self._costs.end(operation)
 
     # ---- for campaigns -------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.judge.evidence import durable_image
 from tornpage.properties.judge.ledgers import BROKER_TABLES, DELAY_OFFSETS
+from tornpage.properties.lockstep.counting import Appended
 from tornpage.properties.lockstep.environment import Environment as StoreEnvironment
 from tornpage.properties.lockstep.environment import taking_delays_as_java
 from tornpage.properties.lockstep.memory import Memory
@@ -109,6 +110,7 @@ class Pair:
         self.environment = StoreEnvironment()
         self.memory = Memory(settings, self.layout)
         self.clients = Clients()
+        self.appended = Appended()
         self.coverage: Counter[str] = Counter()
         self.model = State()
         self.spans: list[Span] = []
@@ -313,6 +315,8 @@ class Pair:
 
     def append(self, records: Sequence[Record], *, end_after: int) -> None:
         """Note the writes of a put: its records, or only the blank before a refused append."""
+        for record in records:
+            self.appended.add(self.store, record)
         self.memory.append(records, end_before=self.log.end_offset, end_after=end_after)
 
     def end_operation(self, first: int, after: State) -> None:

@@ -10,6 +10,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_query, compare_time
 from tornpage.properties.judge.ledgers import Key
 from tornpage.properties.lockstep.compare import may_read
+from tornpage.properties.lockstep.counting import counts_one_read
 from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["get", "get_at", "get_message", "offset_by_time", "query_key"]
@@ -48,17 +49,19 @@ def get_message(pair: Pair, operation: GetMessage) -> None:
         queue = pair.queue(operation.queue)
         first, _ = pair.bounds(queue)
         tags = operation.tags.split("||") if operation.tags else None
-        answer = compare_pull(
-            pair.store,
-            pair.log,
-            pair.layout,
-            queue,
-            first + operation.shift,
-            stored=pair.memory.ledger.stored,
-            max_msg_nums=operation.max_msg_nums,
-            tags=tags,
-            where=operation.where,
-        )
+        with counts_one_read(pair.store) as read:
+            answer = compare_pull(
+                pair.store,
+                pair.log,
+                pair.layout,
+                queue,
+                first + operation.shift,
+                stored=pair.memory.ledger.stored,
+                max_msg_nums=operation.max_msg_nums,
+                tags=tags,
+                where=operation.where,
+            )
+            read.append(len(answer.records))
         pair.cover(f"pulled_{answer.status.value}")
         pair.cover("pulled_by_tags", bool(tags) and bool(answer.records))
         pair.cover("pulled_by_properties", bool(operation.where) and bool(answer.records))

@@ -32,6 +32,10 @@ __all__ = ["services_will_step", "step"]
 
 _INTERVALS_MS: dict[ServiceName, int] = {"flush": 500, "commit": 200, "flush-queues": 1_000, "progress": 5_000}
 """The timed services and their longest sleep. After a failed disk call a step may rest for a second."""
+_STEADY: tuple[ServiceName, ...] = ("flush", "commit", "flush-queues")
+"""The services with the same pause after each round that succeeds."""
+_WOKEN_ONLY: tuple[ServiceName, ...] = ("reput", "group-commit")
+"""The services that run after a wake-up or a failure only."""
 _LOOKS_AFTER_MS_MAX = 1_000
 """A clock that is set forward is noticed within a second (docs/statuses.md)."""
 
@@ -142,7 +146,14 @@ def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> No
     due_ms, now_ms = found.due_ms, found.now_ms
     if due_ms is not None and due_ms <= now_ms and not worked:
         raise GuaranteeBroken(16, f"the service {name} spins", f"later than {now_ms}", f"due at {due_ms}")
-    if name in _INTERVALS_MS and not found.failed and (due_ms is None or due_ms > now_ms + _INTERVALS_MS[name]):
+    if found.failed:
+        return
+    if name in _STEADY and due_ms != now_ms + _INTERVALS_MS[name]:
+        on_time = str(now_ms + _INTERVALS_MS[name])
+        raise GuaranteeBroken(16, f"the next round of the service {name} is at the wrong time", on_time, str(due_ms))
+    if name in _WOKEN_ONLY and due_ms is not None:
+        raise GuaranteeBroken(16, f"the service {name} plans a round although it has no work", "none", str(due_ms))
+    if name in _INTERVALS_MS and (due_ms is None or due_ms > now_ms + _INTERVALS_MS[name]):
         latest = now_ms + _INTERVALS_MS[name]
         raise GuaranteeBroken(16, f"the service {name} sleeps for too long", f"{latest} at the latest", str(due_ms))
 

@@ -66,6 +66,9 @@ _TO_THE_END = 0.4
 _SESSIONS_DRAWN = (40, 10, 10)
 """Operations of each session of a run that draws the number of its sessions."""
 
+_RESTS_MS = (60_000, 0, 1_000, 60_000)
+"""The pauses before the rounds of all services with which a run of a covering array ends."""
+
 _OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
 _MAKE_UP_SESSIONS = 3
 _MAKE_UP_SHARE = 0.5
@@ -381,8 +384,17 @@ class _Run:
             self._carry_out(Open())
         flush_queues = Step(service="flush-queues", after_ms=60_000)
         with_room = (DiskUsed(percent=10), Put(), Flush(), Step(service="reput"), flush_queues)
-        for operation in (*with_room, Crash()):
+        for operation in with_room:
             self._carry_out(operation)
+        if self._mix.row is not None:
+            self._rest()
+        self._carry_out(Crash())
+
+    def _rest(self) -> None:
+        """Run all services until nothing is left to do, and then twice at rest, where their costs are bounded."""
+        for after_ms in _RESTS_MS:
+            for number, service in enumerate(self._trial.services):
+                self._carry_out(Step(service=service, after_ms=0 if number else after_ms))
 
     def _closing_crash(self) -> Operation:
         """Draw the crash fault before the next session: at rest or inside the last operation."""

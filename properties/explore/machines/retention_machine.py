@@ -24,6 +24,7 @@ from tornpage.model.operations import (
     Put,
     QueryKey,
     ReleaseBuffer,
+    Step,
 )
 from tornpage.model.retention import RUNS
 from tornpage.properties.explore.machines.machine import TrialMachine
@@ -35,6 +36,7 @@ __all__ = ["RetentionMachine"]
 _TOPICS = ("T", "T", "U", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX", "%LMQ%a")
 _PROPERTIES = ("KEYS\x01k\x02TAGS\x01TagA", "", "UNIQ_KEY\x01u", "INNER_MULTI_DISPATCH\x01%LMQ%a,U\x02KEYS\x01k")
 _HOURS = (0, 1, 24, 72, 73)
+_PAUSES_MS = (10_000, 60_000, 119_999, 120_000, 1)
 _PERCENTS = (0, 10, 75, 76, 80, 85, 86, 90, 91, 99)
 
 
@@ -192,6 +194,23 @@ class RetentionMachine(TrialMachine):
             self._put(several)
             self._settle()
             self.carry_out(Clean(after_hours=1))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, is_released=st.booleans(), pauses_ms=st.lists(st.sampled_from(_PAUSES_MS), max_size=4))
+    def hang_a_file(self, several: list[Put], is_released: bool, pauses_ms: list[int]) -> None:
+        """Let a reader hold a file that is deleted, and make runs that want no deletion until it is removed.
+
+        The file is tried again at the interval of held files only, whether or not the reader has released it.
+        """
+        self._put(several * 2)
+        self._settle()
+        self.carry_out(HoldBuffer(record=0))
+        self.carry_out(Clean(percent=88))
+        if is_released:
+            self.carry_out(ReleaseBuffer())
+        for pause_ms in pauses_ms:
+            self.carry_out(Step(service="time-outs", after_ms=pause_ms))
+            self.carry_out(Clean(percent=10))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, runs=st.integers(0, RUNS))
