@@ -148,14 +148,14 @@ def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> No
         raise GuaranteeBroken(16, f"the service {name} spins", f"later than {now_ms}", f"due at {due_ms}")
     if found.failed:
         return
-    if name in _STEADY and due_ms != now_ms + _INTERVALS_MS[name]:
-        on_time = str(now_ms + _INTERVALS_MS[name])
-        raise GuaranteeBroken(16, f"the next round of the service {name} is at the wrong time", on_time, str(due_ms))
     if name in _WOKEN_ONLY and due_ms is not None:
         raise GuaranteeBroken(16, f"the service {name} plans a round although it has no work", "none", str(due_ms))
     if name in _INTERVALS_MS and (due_ms is None or due_ms > now_ms + _INTERVALS_MS[name]):
         latest = now_ms + _INTERVALS_MS[name]
         raise GuaranteeBroken(16, f"the service {name} sleeps for too long", f"{latest} at the latest", str(due_ms))
+    if name in _STEADY and due_ms != now_ms + _INTERVALS_MS[name]:
+        on_time = str(now_ms + _INTERVALS_MS[name])
+        raise GuaranteeBroken(16, f"the next round of the service {name} comes too early", on_time, str(due_ms))
 
 
 def _seen_by(pair: Pair, due_ms: int) -> int:

@@ -84,7 +84,7 @@ def test_needless_wake_up_is_found(trial: Lockstep, monkeypatch: pytest.MonkeyPa
 def test_early_round_is_found(trial: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
     step = FlushRealTime.step
     monkeypatch.setattr(FlushRealTime, "step", lambda service, now_ms: step(service, now_ms) - 1)
-    refuses(trial, "the next round of the service flush is at the wrong time", Step(service="flush"))
+    refuses(trial, "the next round of the service flush comes too early", Step(service="flush"))
 
 
 def test_wrong_count_of_puts_is_found(trial: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
