@@ -7,6 +7,7 @@ from tornpage.model.step import EndedPulls, step
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.journal import DirectorySynced
 from tornpage.properties.judge.ledgers import DELAY_OFFSETS, version_text, versions_in
+from tornpage.properties.lockstep.after_the_end import child_is_refused, closed_store_refuses
 from tornpage.properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
 from tornpage.properties.lockstep.execute import answered_puts
 from tornpage.properties.lockstep.pair import Pair
@@ -64,6 +65,7 @@ def close(pair: Pair) -> None:
     elif f"{ROOT}/abort" not in pair.durable(pair.files).files:
         raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
     _delay_offsets_are_saved(pair)
+    closed_store_refuses(pair.store)
 
 
 def _lock_has_its_content(pair: Pair) -> None:
@@ -93,9 +95,10 @@ def _delay_offsets_are_saved(pair: Pair) -> None:
 
 
 def open_twice(pair: Pair) -> None:
-    """Contract 14: a second open of the open store fails and changes nothing."""
+    """Contract 14: a second open of the open store fails and changes nothing, and a forked child is refused."""
     if pair.closed:
         return
+    child_is_refused(pair.store)
     pair.files.mark("another opener")
     before = len(pair.files.journal)
     try:

@@ -36,7 +36,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.answers import pulled_rightly
 from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
-from tornpage.properties.lockstep.execute import call_pull, service_named
+from tornpage.properties.lockstep.execute import call_pull, must_wait, service_named
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.scheduler import run_stepped
 
@@ -94,7 +94,8 @@ def _pulled(outcomes: Sequence[tuple[State, Answer]]) -> tuple[reading.Pulled, .
 
 
 def _held(pair: Pair, after: State, answer: Future[GetMessageResult]) -> None:
-    """Note the newest held pull and its future."""
+    """Note the newest held pull and its future, which has no answer yet."""
+    must_wait("pull_async", answer)
     pair.model = after
     pair.clients.pulls[after.pulls[-1].number] = answer
 

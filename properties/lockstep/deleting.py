@@ -113,15 +113,19 @@ def hold_buffer(pair: Pair, operation: HoldBuffer) -> None:
 
 
 def release_buffer(pair: Pair) -> None:
-    """Release the oldest buffer."""
+    """Release the oldest buffer, twice: the second release changes nothing."""
     if pair.clients.buffers:
-        pair.clients.buffers.pop(0).buffer.release()
+        buffer = pair.clients.buffers.pop(0).buffer
+        for _ in range(2):
+            observed("release", buffer.release)
+            if not buffer.released:
+                raise GuaranteeBroken(11, "a released buffer does not state that it is released")
 
 
 def held_buffers_are_right(pair: Pair) -> None:
     """Contract 11: a buffer shows its record until it is released or its file is removed.
 
-    After that it raises BufferReleased.
+    After that it raises BufferReleased. It states which of both holds.
     """
     for each in list(pair.clients.buffers):
         is_gone = pair.closed or each.record.offset < pair.log.oldest_offset
@@ -130,9 +134,17 @@ def held_buffers_are_right(pair: Pair) -> None:
         except BufferReleased:
             if not is_gone:
                 raise GuaranteeBroken(11, f"the buffer at {each.record.offset} was taken back too soon") from None
+            if not each.buffer.released:
+                raise GuaranteeBroken(
+                    11, f"the buffer at {each.record.offset} does not state that it was taken back"
+                ) from None
             pair.clients.buffers.remove(each)
             continue
         if is_gone:
             raise GuaranteeBroken(11, f"a buffer shows a record at {each.record.offset} whose file is removed")
         if shows != pair.memory.ledger.stored(each.record):
             raise GuaranteeBroken(11, f"the buffer at {each.record.offset} shows other bytes than were put")
+        if each.buffer.released or (each.buffer.offset, len(each.buffer)) != (each.record.offset, len(shows)):
+            raise GuaranteeBroken(
+                11, f"the buffer at {each.record.offset} has another state or place", "held", repr(each.buffer)
+            )

@@ -5,7 +5,7 @@ An exception that the caller does not expect breaks contract 8.
 
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tornpage.impl.message.message import Message as StoreMessage
 from tornpage.impl.message.message import MessageBatch, PutResult, PutStatus
@@ -20,7 +20,16 @@ from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.translation import store_batch, store_message
 
-__all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "put_status", "service_named"]
+__all__ = [
+    "answered_puts",
+    "call_pull",
+    "call_put",
+    "call_put_async",
+    "must_wait",
+    "put_answer",
+    "put_status",
+    "service_named",
+]
 
 Result = TypeVar("Result")
 
@@ -47,6 +56,18 @@ def _future(verb: str, answer: Future[Result]) -> Future[Result]:
     if not isinstance(answer, Future):
         raise GuaranteeBroken(8, f"{verb} returns no future", "a future", type(answer).__name__)
     return answer
+
+
+def must_wait(verb: str, answer: Future[Any]) -> None:
+    """Ask a future for an answer that is not there yet. Raises GuaranteeBroken (8) unless the time runs out."""
+    for name, ask in (("result", answer.result), ("exception", answer.exception)):
+        try:
+            found = repr(ask(timeout=0))
+        except TimeoutError:
+            continue
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+        raise GuaranteeBroken(8, f"a future of {verb} that waits has another {name}", "TimeoutError", found)
 
 
 def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:

@@ -10,7 +10,7 @@ from tornpage.model.state import BLANK_BYTES, State
 from tornpage.properties.contract import observed
 from tornpage.properties.lockstep.compare import compare_watermarks, legal_outcome, predicted, require_will_step
 from tornpage.properties.lockstep.concurrent import explained
-from tornpage.properties.lockstep.execute import answered_puts, call_put, call_put_async, put_answer
+from tornpage.properties.lockstep.execute import answered_puts, call_put, call_put_async, must_wait, put_answer
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.program.zero_checksum import BODY_BYTES_MIN, sums_to_zero
 
@@ -85,6 +85,7 @@ def _put_later(pair: Pair, before: State, operation: Put | PutBatch, given: Mess
     after, expected = legal_outcome(pair, before, operation, found, given=given)
     note_answers(pair, expected)
     if expected.put == "waits":
+        must_wait("put_async", answer)
         if after.puts[-1].waits.disk is None:
             require_will_step(pair, "group-commit")
         pair.clients.puts[after.puts[-1].number] = answer

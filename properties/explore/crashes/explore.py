@@ -24,7 +24,9 @@ from tornpage.model.operations import (
     Open,
     OpenTwice,
     Operation,
+    PullHeld,
     Put,
+    ReplicaIs,
     Step,
 )
 from tornpage.properties.campaign.coverage import RuleCounts, Tally, judge_counter
@@ -391,7 +393,15 @@ class _Run:
         self._carry_out(Crash())
 
     def _rest(self) -> None:
-        """Run all services until nothing is left to do, and then twice at rest, where their costs are bounded."""
+        """Run all services until no client waits and nothing is left to do, and then twice at rest.
+
+        The costs of a store at rest are bounded.
+        """
+        waiting: tuple[Operation, ...] = (Put(later=True), PullHeld())
+        if self._settings.role == "SYNC_MASTER":
+            waiting = (ReplicaIs(state="hangs"), *waiting)
+        for operation in waiting:
+            self._carry_out(operation)
         for after_ms in _RESTS_MS:
             for number, service in enumerate(self._trial.services):
                 self._carry_out(Step(service=service, after_ms=0 if number else after_ms))

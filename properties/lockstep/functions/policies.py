@@ -1,5 +1,6 @@
 """Compare the defaults of settings, and the policies that follow from them."""
 
+import errno
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -17,6 +18,9 @@ from tornpage.impl.config.policy import (
     WarmUp,
 )
 from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 from tornpage.model.broker import policies as model
 from tornpage.model.broker.defaults import DEFAULTS
 from tornpage.properties.lockstep.functions.comparing import REFUSED, is_answered, is_value
@@ -31,7 +35,7 @@ _POLICIES: Mapping[str, Callable[..., Any]] = {
 }
 _NAMES = {0: "on-demand", 1: "one-ahead", 2: "2-ahead", 7: "7-ahead"}
 _SUFFIXES = {WarmUp.NONE: "", WarmUp.TOUCH: "+touch", WarmUp.TOUCH_AND_FORCE: "+warm", WarmUp.POPULATE: "+populate"}
-_HOUR_MS = 3_600_000
+_HOUR_MS, _WATCH_MS = 3_600_000, 10_000
 _RATIOS = (None, 0.0, 0.09, 0.1, 0.101, 0.5, 0.75, 0.751, 0.85, 0.851, 0.9, 0.901, 0.95, 0.951, 1.0)
 
 
@@ -46,6 +50,8 @@ def check(rng: random.Random) -> None:
     _rounds(rng)
     _allocation(rng)
     _retention(rng)
+    _disk_watch(rng)
+    _flags()
 
 
 def _field_of(make: Callable[..., Any], field: str, value: int) -> Any:
@@ -135,6 +141,57 @@ def _retention(rng: random.Random) -> None:
         known = [ratio for ratio in ratios if ratio is not None]
         expected = model.room_of(known, warning=0.9, forcibly=0.85, used_percent=used, forces=forces)
         is_answered(f"the room of disks with {ratios}", expected, _room, policy, ratios)
+
+
+class _Disks:
+    """Stands for disks with a known or unknown usage by path."""
+
+    def __init__(self, ratios: Mapping[str, float | None]) -> None:
+        self._ratios = ratios
+
+    def disk_usage(self, path: str) -> DiskUsage:
+        """Return the usage of a disk. Raises OSError if it is unknown."""
+        ratio = self._ratios[path]
+        if ratio is None:
+            raise OSError(errno.EIO, "no usage", path)
+        return DiskUsage(1000, 1000 - round(1000 * ratio))
+
+
+def _disk_watch(rng: random.Random) -> None:
+    """Compare the flag and the room of stores with two log disks and a disk of queues.
+
+    The least full disk of the log counts. A disk with an unknown usage keeps its last one.
+    """
+    for _ in range(12):
+        ratios: dict[str, float | None] = {path: rng.choice(_RATIOS) for path in ("a", "b", "queues")}
+        flags, last = RunningFlags(), dict[str, float]()
+        watch = DiskWatch(_Disks(ratios), ("a", "b"), flags, policy=RetentionPolicy(), queue_path="queues")  # type: ignore[arg-type]
+        now_ms = rng.randrange(1, 10_000)
+        for number in range(3):
+            logs = [ratio for path in ("a", "b") if (ratio := ratios[path]) is not None]
+            last |= {"log": min(logs)} if logs else {}
+            last |= {"queues": ratios["queues"]} if ratios["queues"] is not None else {}
+            is_answered("the next look at the disks", now_ms + _WATCH_MS, watch.step, now_ms)
+            expected = model.room_of(list(last.values()), warning=0.9, forcibly=0.85, used_percent=75, forces=True)
+            room = watch.room.is_full, watch.room.wants_deletion, watch.room.urgent
+            is_value(f"the room of disks with {ratios}, look {number}", expected, room)
+            is_value("the flag of full disks", expected[0], RunningFlag.DISK_FULL in flags.bits)
+            is_answered("an early look at the disks", now_ms + _WATCH_MS, watch.step, now_ms + _WATCH_MS - 1)
+            now_ms = now_ms - 1 if rng.random() < 0.2 else now_ms + _WATCH_MS
+            ratios[rng.choice(("a", "b", "queues"))] = rng.choice(_RATIOS)
+
+
+def _flags() -> None:
+    """Compare what each running flag forbids."""
+    for bits in range(32):
+        flags = RunningFlags()
+        is_answered("setting flags", bits > 0, flags.set, RunningFlag(bits))
+        is_answered("setting flags again", False, flags.set, RunningFlag(bits))
+        found = flags.readable, flags.writeable, flags.queue_writeable, int(flags.bits)
+        is_value(f"what the flags {bits} permit", (not bits & 1, not bits & 30, not bits & 14, bits), found)
+        is_answered("clearing other flags", False, flags.clear, RunningFlag(31 & ~bits))
+        is_answered("clearing flags", bits > 0, flags.clear, RunningFlag(bits))
+        is_value("what no flag permits", (True, True, True), (flags.readable, flags.writeable, flags.queue_writeable))
 
 
 def _room(policy: RetentionPolicy, ratios: tuple[float | None, float | None]) -> tuple[bool, bool, bool]:
