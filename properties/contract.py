@@ -85,7 +85,10 @@ def reading_store() -> Iterator[None]:
 
 
 def raised_by_store(error: BaseException) -> bool:
-    """Return whether a function of the store was running, or an object of the store lacks an attribute."""
+    """Return whether the store raised an exception.
+
+    A function of the store was running, or an object of the store lacks an attribute.
+    """
     if any(_is_of_store(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)):
         return True
     if not isinstance(error, AttributeError):

@@ -1,4 +1,4 @@
-"""Specify expressions of property filters at their limits, and the bits of consumers in bit maps.
+"""Specify property filters at their limits, and the bits of consumers in bit maps.
 
 `EXPRESSIONS` has an expression, the properties of a message, and whether the message passes. None means that the
 expression is refused:

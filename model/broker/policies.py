@@ -1,4 +1,4 @@
-"""Specify the policies of a store as functions of positions, times and used shares of disks.
+"""Specify the policies of a store: of positions, times and used shares of disks.
 
 1. A file is flushed in a round if it has unflushed bytes, and either it is full, the page rule is 0, or the difference
    of the page numbers of both positions reaches the rule. Commits follow the same rule.

@@ -1,4 +1,4 @@
-"""Call every method of a store that may not be used: after a close, and in a forked child (contracts 8 and 14)."""
+"""Call every method of a store after its close, and in a forked child (8, 14)."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -63,9 +63,9 @@ _PUTS: Mapping[str, Callable[[MessageStore], object]] = {
 
 
 def closed_store_refuses(store: MessageStore) -> None:
-    """Contract 8: after a close every call raises StoreClosed, and puts are answered with a status.
+    """Contract 8: after a close every call raises StoreClosed.
 
-    Another close does nothing.
+    Puts are answered with a status. Another close does nothing.
     """
     for name, call in _CALLS.items():
         found = _answer(call, store)

@@ -95,7 +95,10 @@ def _delay_offsets_are_saved(pair: Pair) -> None:
 
 
 def open_twice(pair: Pair) -> None:
-    """Contract 14: a second open of the open store fails and changes nothing, and a forked child is refused."""
+    """Contract 14: a second open of the open store fails and changes nothing.
+
+    A forked child is refused.
+    """
     if pair.closed:
         return
     child_is_refused(pair.store)

@@ -1,4 +1,6 @@
-"""Judge what an operation of an open store may cost: disk calls, syncs, files, and wake-ups of services (contract 16).
+"""Judge the costs of each operation of an open store (contract 16).
+
+Costs are disk calls, syncs, files, and wake-ups of services.
 
 The recorded disk counts the calls, and the model says what an operation changed. docs/tester/costs.md has the bounds:
 
@@ -63,9 +65,9 @@ _QUEUE_ROUND_ENTRIES = (PageWritten, FileSynced)
 
 @dataclass(slots=True)
 class _Changed:
-    """The files and directories with a change since their last sync, up to a place in the journal of a disk.
+    """The files and directories with a change since their last sync.
 
-    A file whose last sync is not known counts as changed.
+    They are those up to a place in the journal of a disk. A file whose last sync is not known counts as changed.
     """
 
     files: FaultRuleDisk
@@ -170,12 +172,15 @@ class Costs:
             self._makes_its_files(name, before, after, entries)
 
     def _is_nearly_full(self, state: State) -> bool:
-        """Return whether the disk may have no room for another log file, so that creations are tried repeatedly."""
+        """Return whether the disk may have no room for another log file.
+
+        Creations are tried repeatedly then.
+        """
         log, layout = state.log, self._pair.layout
         return log.files + log.prepared - log.oldest_offset // layout.file_bytes >= layout.files_max - 1
 
     def _queues_may_rest(self, before: State, after: State, calls: int, entries: list[Entry]) -> None:
-        """A second round of the flush of queues, with nothing between, only writes the checkpoint."""
+        """Check that a second flush of queues only writes the checkpoint, if nothing came between."""
         log = after.log
         rests = (
             log.dispatched_offset,
@@ -197,7 +202,7 @@ class Costs:
         self._rested = rests if is_whole and (is_thorough or self._rested == rests) else None
 
     def _makes_its_files(self, name: str, before: State, after: State, entries: list[Entry]) -> None:
-        """A put makes the files that the model counts, or tries one that it refuses."""
+        """Check that a put makes the files of the model, or tries the one that it refuses."""
         old, new = before.log, after.log
         made = max(0, new.files + new.prepared - old.files - old.prepared)
         tried = made + (new.end_offset == old.end_offset or name == "schedule")
@@ -254,7 +259,7 @@ def _waits_for_disk(service: str, before: State) -> bool:
 
 
 def _is_same(before: State, after: State) -> bool:
-    """Return whether an operation changed nothing but timers, flags of the disk and waiting clients."""
+    """Return whether an operation changed only timers and waiting clients."""
     old, new = before.log, after.log
     return (
         old.disk == new.disk

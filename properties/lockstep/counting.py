@@ -50,9 +50,9 @@ def puts_are_counted(store: MessageStore, appended: Appended) -> None:
 
 @contextmanager
 def counts_one_read(store: MessageStore) -> Iterator[list[int]]:
-    """Run one read by queue, and compare what the store counts. The body adds the number of messages.
+    """Run one read by queue, and compare what the store counts.
 
-    Raises GuaranteeBroken.
+    The body adds the number of messages. Raises GuaranteeBroken.
     """
     before, read = observed("read_statistics", store.read_statistics), list[int]()
     yield read

@@ -59,7 +59,10 @@ def _future(verb: str, answer: Future[Result]) -> Future[Result]:
 
 
 def must_wait(verb: str, answer: Future[Any]) -> None:
-    """Ask a future for an answer that is not there yet. Raises GuaranteeBroken (8) unless the time runs out."""
+    """Ask a future for an answer that is not there yet.
+
+    Raises GuaranteeBroken (8) unless the time runs out.
+    """
     for name, ask in (("result", answer.result), ("exception", answer.exception)):
         try:
             found = repr(ask(timeout=0))

@@ -1,4 +1,4 @@
-"""Test that an exception of an object of the store is a broken guarantee, and no fault of the lab."""
+"""Test that an exception of an object of the store is a broken guarantee."""
 
 from __future__ import annotations
 

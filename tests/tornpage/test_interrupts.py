@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.early_interrupts import outcomes
 from tornpage.properties.campaign.result import CampaignResult
-from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetTally
+from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetResult, TargetTally
 from tornpage.properties.program.case import Settings
 from tornpage.render.explorations import target_outcome
 
@@ -187,7 +187,7 @@ def test_most_interrupts_in_the_first_50_ms_are_one_line() -> None:
 
 
 def test_an_interrupted_campaign_of_a_store_prints_no_other_verdict() -> None:
-    result = CampaignResult(TargetTally(), interrupted=True, is_cut=True)
+    result: TargetResult = CampaignResult(TargetTally(), interrupted=True, is_cut=True)
     outcome, text = target_outcome(result, TargetPlan(Settings()), command="", out=None, verb="campaign")
     assert outcome.exit_code == 130
     assert text.endswith("verdict: interrupted")

@@ -393,9 +393,9 @@ class _Run:
         self._carry_out(Crash())
 
     def _rest(self) -> None:
-        """Run all services until no client waits and nothing is left to do, and then twice at rest.
+        """Run all services until no client waits and nothing is left to do.
 
-        The costs of a store at rest are bounded.
+        Then run them twice at rest, where their costs are bounded.
         """
         waiting: tuple[Operation, ...] = (Put(later=True), PullHeld())
         if self._settings.role == "SYNC_MASTER":

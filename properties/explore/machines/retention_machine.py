@@ -198,7 +198,7 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, is_released=st.booleans(), pauses_ms=st.lists(st.sampled_from(_PAUSES_MS), max_size=4))
     def hang_a_file(self, several: list[Put], is_released: bool, pauses_ms: list[int]) -> None:
-        """Let a reader hold a file that is deleted, and make runs that want no deletion until it is removed.
+        """Let a reader hold a file that is deleted, and make runs that want no deletion.
 
         The file is tried again at the interval of held files only, whether or not the reader has released it.
         """

@@ -1,4 +1,4 @@
-"""Ask the functions of the store that need no disk, and compare their answers with the model (contract 8)."""
+"""Compare the functions of the store that need no disk with the model (contract 8)."""
 
 import random
 

@@ -13,7 +13,10 @@ REFUSED = "refused"
 
 
 def is_answered(what: str, expected: object, call: Callable[..., object], *arguments: Any, **named: Any) -> None:
-    """Raise GuaranteeBroken if a function has another answer than the model; `what` names its call."""
+    """Compare one answer; `what` names the call.
+
+    Raises GuaranteeBroken if the model has another answer.
+    """
     is_value(what, expected, _answer_of(call, *arguments, **named))
 
 
@@ -24,7 +27,10 @@ def is_value(what: str, expected: object, found: object) -> None:
 
 
 def _answer_of(call: Callable[..., object], *arguments: Any, **named: Any) -> object:
-    """Return the answer of a function, `REFUSED` if it refuses the call, and the text of any other exception."""
+    """Return the answer of a function.
+
+    It is `REFUSED` if the function refuses the call, and the text of any other exception.
+    """
     try:
         return call(*arguments, **named)
     except (GuaranteeBroken, HarnessError):

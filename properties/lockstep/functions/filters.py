@@ -1,4 +1,4 @@
-"""Compare filters: expressions at their limits, Bloom bits, and filters that are registered at a time."""
+"""Compare filters: expressions at their limits, Bloom bits, and registrations."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,10 @@ def _bit_maps(rng: random.Random) -> None:
 
 
 def _of_units(bits: BloomBits, count: int) -> None:
-    """Compare which units a filter looks at: a bit map counts only if it was made after the registration."""
+    """Compare which units a filter looks at.
+
+    A bit map counts only if it was made after the registration.
+    """
     own, other = _map_of(bits.positions, count), bytes(count // 8)
     made = PropertyFilter("a = 1", bloom=bits, born_ms=_BORN_MS)
     for after_ms, bit_map, expected in (
@@ -80,7 +83,7 @@ def _of_units(bits: BloomBits, count: int) -> None:
 
 
 def _registered(rng: random.Random) -> None:
-    """Register, replace and remove filters of two topics, and compare the bit maps of messages."""
+    """Register, replace and remove filters of two topics, and compare bit maps."""
     maps, known = FilterBitMaps(), dict[tuple[str, str], str]()
     for _ in range(12):
         group, topic, clause = rng.choice(_GROUPS), rng.choice(("T", "U")), rng.choice(tuple(CLAUSES))

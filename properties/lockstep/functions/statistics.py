@@ -1,4 +1,4 @@
-"""Compare the statistics of puts and reads over drawn times, also over ten minutes and clocks that are set back."""
+"""Compare the statistics of puts and reads over more than ten minutes of samples."""
 
 import random
 

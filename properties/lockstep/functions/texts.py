@@ -1,4 +1,4 @@
-"""Compare functions of texts and numbers: hashes, properties, topics, delay levels, message ids."""
+"""Compare functions of texts: hashes, properties, topics, delay levels, message ids."""
 
 import random
 
