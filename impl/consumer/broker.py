@@ -227,8 +227,13 @@ class ConsumerBroker:
         return Locked(leases)
 
     def _announce(self, client_id: str | None) -> list[Callable[[], None]]:
-        """Note changed groups for all their members but one; return the wake-ups."""
+        """Note changed groups for all their members but one; return the wake-ups.
+
+        A client that is no member of any group any more loses its notices.
+        """
         wakes = []
+        if self._members.changed:
+            self._notices = {each: groups for each, groups in self._notices.items() if self._members.is_member(each)}
         for group in sorted(self._members.changed):
             for member in self._members.of(group):
                 if member != client_id:

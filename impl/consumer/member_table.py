@@ -82,20 +82,28 @@ class MemberTable:
 
     def disconnect(self, client_id: str) -> None:
         """Remove a client from all groups."""
-        for group, members in self._groups.items():
+        for group, members in tuple(self._groups.items()):
             if client_id in members:
                 self._remove(group, client_id)
 
     def expire(self, now_ms: int) -> None:
         """Remove members whose last heartbeat is too old."""
-        for group, members in self._groups.items():
+        for group, members in tuple(self._groups.items()):
             for client_id, member in tuple(members.items()):
                 if now_ms - member.seen_ms > self._timeout_ms:
                     self._remove(group, client_id)
 
     def _remove(self, group: str, client_id: str) -> None:
-        del self._groups[group][client_id]
+        """Remove a member; a group ends with its last one."""
+        members = self._groups[group]
+        del members[client_id]
+        if not members:
+            del self._groups[group]
         self.changed.add(group)
+
+    def is_member(self, client_id: str) -> bool:
+        """Return whether a client is a member of any group."""
+        return any(client_id in members for members in self._groups.values())
 
     def incarnation_of(self, group: str, client_id: str) -> str | None:
         """Return the incarnation of a member; None if the client is no member."""

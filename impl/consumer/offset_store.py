@@ -9,6 +9,7 @@ with an answer. `LocalOffsets` keeps it in a file of the client, for broadcastin
 Source: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -31,6 +32,8 @@ from tornpage.impl.io.files import Files
 from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["LocalOffsets", "OffsetStore", "RemoteOffsets", "note_progress"]
+
+_LIKE_A_SLASH = re.compile("%(?=(?:25)*2F)")
 
 
 class OffsetStore(Protocol):
@@ -122,8 +125,8 @@ _OWNED = frozenset((HoldingState.ACTIVE, HoldingState.DRAINING))
 class LocalOffsets(_Table):
     """Progress in DIRECTORY/CLIENT_ID/GROUP/offsets.json.
 
-    A slash in a name becomes `_`. Raises BadConfig for a name that cannot be a folder. Raises OSError if a directory
-    cannot be made or the file cannot be read.
+    A slash in a name becomes `%2F` (`_folder_of`). Raises BadConfig for a name that cannot be a folder. Raises OSError
+    if a directory cannot be made or the file cannot be read.
     """
 
     def __init__(self, client: Client, files: Files, directory: str) -> None:
@@ -133,7 +136,7 @@ class LocalOffsets(_Table):
             if name in (".", "..") or "\0" in name:
                 raise BadConfig(setting, name, "use a name that a folder can have")
         folder = directory
-        for name in ("", client.settings.client_id.replace("/", "_"), client.group.replace("/", "_")):
+        for name in ("", _folder_of(client.settings.client_id), _folder_of(client.group)):
             parent, folder = (folder, f"{folder}/{name}") if name else (directory_of(folder) or "/", folder)
             is_new = files.stat(folder) is None
             if is_new:
@@ -176,6 +179,14 @@ class LocalOffsets(_Table):
         if self._offsets != self._saved:
             self._file.save(_document(self._offsets))
             self._saved = dict(self._offsets)
+
+
+def _folder_of(name: str) -> str:
+    """Return the folder of a client or a group; different names have different folders.
+
+    A slash becomes `%2F`. In a name that has this text already, its `%` becomes `%25`. Other names stay as they are.
+    """
+    return _LIKE_A_SLASH.sub("%25", name).replace("/", "%2F")
 
 
 def _document(offsets: Mapping[MessageQueue, int]) -> dict[str, object]:
