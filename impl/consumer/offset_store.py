@@ -23,6 +23,8 @@ from tornpage.impl.consumer.requests import (
     OffsetStatus,
     OffsetUpdated,
     QueryOffset,
+    Refusal,
+    Refused,
     UpdateOffset,
     UpdateStatus,
 )
@@ -165,9 +167,20 @@ class LocalOffsets(_Table):
         return call
 
     def keep_first(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
-        """Note a first offset."""
+        """Save a first offset; without that the next process would decide it again, past messages of meanwhile.
+
+        The answer is `Refused` if it cannot be saved, and the offset is not kept then.
+        """
+        is_new = queue not in self._offsets
         offset = self._offsets.setdefault(queue, offset)
         call = Call(UpdateOffset("", queue, offset), deadline_ms=now_ms)
+        try:
+            self.persist_all((), now_ms)
+        except OSError as error:
+            if is_new:
+                del self._offsets[queue]
+            call.settle(Refused(Refusal.SYSTEM_ERROR, f"the first offset was not saved: {error}"))
+            return call
         call.settle(OffsetUpdated(UpdateStatus.STORED, offset))
         return call
 
