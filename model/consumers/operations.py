@@ -24,6 +24,7 @@ __all__ = [
     "DeleteFiles",
     "DeliverAnswer",
     "DeliverRequest",
+    "DropConnection",
     "FailRequests",
     "FinishBatch",
     "FlushBroker",
@@ -45,11 +46,15 @@ __all__ = [
     "RequestKind",
     "RestartBroker",
     "ResumeMember",
+    "RunDirect",
     "RunGroup",
     "SlowService",
     "StepBroker",
     "StepMember",
     "TakeBatch",
+    "TryConsumerSettings",
+    "UseCache",
+    "UseOwners",
     "Verdict",
 ]
 
@@ -306,6 +311,17 @@ class HealMember:
 
 
 @dataclass(frozen=True, slots=True)
+class DropConnection:
+    """End the connection of a member that lives on, and lose what is under way.
+
+    The broker removes the member from its group. The next request of the member begins a new connection.
+    """
+
+    member: int = 0
+    op: Literal["drop_connection"] = "drop_connection"
+
+
+@dataclass(frozen=True, slots=True)
 class FailRequests:
     """Let the broker answer the next requests of one kind with "busy"."""
 
@@ -374,6 +390,54 @@ class ReadBroker:
     op: Literal["read_broker"] = "read_broker"
 
 
+@dataclass(frozen=True, slots=True)
+class RunDirect:
+    """Let members in the process of the broker run, and start one of them if it does not run.
+
+    They are of other groups: of one that broadcasts, or of one whose two members share the queues. Each member is
+    stepped when it is due or was woken, as its thread would do. Rounds are `by_ms` apart. A member that is `paused`
+    takes nothing until its next operation. At the end of the operation the member may leave in order, close its
+    connection, or be killed. `begins` and the time of the first operation decide where its group begins.
+    """
+
+    member: int = 0
+    is_broadcasting: bool = True
+    rounds: int = 4
+    by_ms: int = 500
+    result: Verdict = "success"
+    begins: Literal["first", "last", "time"] = "first"
+    paused: bool = False
+    end: Literal["", "leave", "close", "kill"] = ""
+    op: Literal["run_direct"] = "run_direct"
+
+
+@dataclass(frozen=True, slots=True)
+class TryConsumerSettings:
+    """Build settings of consumers and of their broker with one valid or invalid value each.
+
+    They are a fourth of `model.consumers.settings.cases`: those with number `part` modulo 4.
+    """
+
+    part: int = 0
+    op: Literal["try_consumer_settings"] = "try_consumer_settings"
+
+
+@dataclass(frozen=True, slots=True)
+class UseCache:
+    """Use the cache of one queue alone, by operations drawn from a seed (`model.consumers.cache`)."""
+
+    seed: int = 0
+    op: Literal["use_cache"] = "use_cache"
+
+
+@dataclass(frozen=True, slots=True)
+class UseOwners:
+    """Use the broker's table of owners alone, by requests drawn from a seed (`model.consumers.owners`)."""
+
+    seed: int = 0
+    op: Literal["use_owners"] = "use_owners"
+
+
 GroupOperation = (
     Produce
     | FlushBroker
@@ -401,12 +465,17 @@ GroupOperation = (
     | ParkRequests
     | PartitionMember
     | HealMember
+    | DropConnection
     | FailRequests
     | CrashBroker
     | RestartBroker
     | CrashLocal
     | Allocate
     | ReadBroker
+    | RunDirect
+    | TryConsumerSettings
+    | UseCache
+    | UseOwners
 )
 """An operation of a consumer group."""
 

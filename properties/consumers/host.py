@@ -24,6 +24,7 @@ __all__ = ["BORN_MS", "BROKER", "GROUP", "TAG", "TOPIC", "BrokerHost", "entry_of
 TOPIC, GROUP, BROKER = "T", "G", "broker-a"
 BORN_MS = 1_700_000_000_000
 _QUEUE_FILE_BYTES = 400
+_IN_MEMORY_RATIO = 40
 _ROUNDS_OF_A_STEP = 3
 _ROUNDS_OF_DELETION = 8
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
@@ -90,6 +91,7 @@ class BrokerHost:
             max_hash_slot_num=16,
             max_index_num=64,
             time_zone="UTC",
+            access_message_in_memory_max_ratio=0 if self._settings.is_cold else _IN_MEMORY_RATIO,
         )
         self._store = MessageStore.open(ROOT, config, files=self.files, clock=self._clock, parts=self._parts)
         self._broker = self._parts.of(ConsumerBroker)(

@@ -182,6 +182,12 @@ class RecordedConnection:
             is_settled = True
         return is_settled
 
+    def drop(self) -> None:
+        """Lose what is under way: the connection has ended. The broker gives held pulls up."""
+        for _, answer in self.held:
+            answer.cancel()
+        self.broker_is_lost()
+
     def broker_is_lost(self) -> None:
         """Lose what is under way: the broker has died.
 

@@ -47,6 +47,7 @@ from tornpage.model.consumers.operations import (
     DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
+    DropConnection,
     FailRequests,
     FinishBatch,
     FlushBroker,
@@ -67,21 +68,29 @@ from tornpage.model.consumers.operations import (
     RepeatRequest,
     RestartBroker,
     ResumeMember,
+    RunDirect,
     RunGroup,
     SlowService,
     StepBroker,
     StepMember,
     TakeBatch,
+    TryConsumerSettings,
+    UseCache,
+    UseOwners,
     Verdict,
 )
 from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.allocation import judge_allocation
+from tornpage.properties.consumers.caching import use_cache
+from tornpage.properties.consumers.direct import DirectGroups
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
 from tornpage.properties.consumers.network import RecordedConnection, Sent
+from tornpage.properties.consumers.owning import use_owners
 from tornpage.properties.consumers.puller import Puller
 from tornpage.properties.consumers.reading import read_broker
+from tornpage.properties.consumers.settings import consumer_settings_are_checked
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -105,10 +114,14 @@ _LEAP_MS, _IDLE_LEAP_MS = (20, 2_000), 12_000
 """The time between rounds at the end of a run: while the group is busy, while it is not, and after it has settled."""
 _EXPIRY_MS = 215_000
 """How long a lost member may keep its queues: 120 s as a member, 60 s as an owner, and rounds of rebalance."""
-_LOSSY = ("kill_member", "crash_broker", "partition_member", "hang_member", "lose_request", "lose_answer")
+_LOSSY = (
+    "kill_member", "crash_broker", "partition_member", "hang_member", "lose_request", "lose_answer", "drop_connection",
+)  # fmt: skip
 _WINDOW_MS = 45_000
 """The time in which each queue of the topic is pulled from at least once."""
 _SETTLING_MS = 1_500_000
+_DIRECT_MS, _DIRECT_ROUNDS = 400_000, 12
+"""The time of members in the process of the broker: a dead one stays a member for 120 s and an owner for 60 s."""
 
 
 @dataclass(slots=True, eq=False)
@@ -161,6 +174,7 @@ class GroupTrial:
         self._leases: dict[Queue, str] = {}
         self._pulled_at: dict[tuple[Queue, int], int] = {}
         self._action: tuple[int, int, int] | None = None
+        self.direct = DirectGroups(settings, parts=self._parts, tracker=tracker)
         self._open()
         self.host.set_queues(settings.queues)
 
@@ -198,6 +212,15 @@ class GroupTrial:
                 self.performed[place] = self._crash_local(operation)
             case Allocate(strategy, queues, members):
                 judge_allocation(strategy, queues % 17 or 1, members % 17 or 1, parts=self._parts)
+            case TryConsumerSettings(part):
+                consumer_settings_are_checked(part, self._parts)
+            case UseCache(seed):
+                use_cache(seed, self._parts)
+            case UseOwners(seed):
+                use_owners(seed, self._parts)
+            case RunDirect():
+                if self.host.is_up:
+                    self._run_direct(operation)
             case PassTime(by_ms):
                 self.now_ms += max(0, by_ms)
             case HoldResults(hold):
@@ -251,6 +274,10 @@ class GroupTrial:
                 self.hit["parked"] += connection.park()
             case PartitionMember():
                 connection.is_partitioned = True
+            case DropConnection():
+                connection.drop()
+                if self.host.is_up:
+                    self.host.broker.disconnect(connection.client_id)
             case HealMember():
                 connection.release()
 
@@ -278,6 +305,8 @@ class GroupTrial:
         store = self.host.store
         self._see(seen.Opened(store.max_offset, self.host.all_progress(), store.min_offset))
         self.hit["records lost"] += len(self.group.log) < len(before.log)
+        if len(self.group.log) < len(before.log):
+            self.direct.records_are_lost(self.host)
         self._action = None
 
     def _produce(self, produce: Produce) -> None:
@@ -375,6 +404,7 @@ class GroupTrial:
         for connection in self.connections:
             connection.broker_is_lost()
         self._leases.clear()
+        self.direct.broker_is_lost()
         self.host.die()
         if crash.kill:
             journal = killed_journal(files, position)
@@ -583,6 +613,33 @@ class GroupTrial:
                 self.connections.remove(connection)
         return answered
 
+    # ---- members in the process of the broker ------------------------------------------------------------------------
+
+    def _run_direct(self, operation: RunDirect) -> None:
+        """Let members in the process of the broker run. A crash cannot fall into their requests."""
+        self.direct.begin(operation, self.host, self.now_ms)
+        for _ in range(max(1, min(operation.rounds, _ROUNDS_MAX))):
+            self._round_direct(max(0, operation.by_ms), operation.result)
+        self.direct.end(operation, self.host, self.now_ms)
+        self._action = None
+        self.hit.update(self.direct.hit)
+        self.direct.hit.clear()
+
+    def _round_direct(self, by_ms: int, result: Verdict) -> None:
+        self.now_ms += by_ms
+        self._on_broker(self._step_broker)
+        self.direct.round(self.host, self.group, self.now_ms, result)
+
+    def _finish_direct(self) -> None:
+        """Give the members in the process of the broker time, and judge what they have had."""
+        self.direct.finish(self.host, self.now_ms)
+        limit_ms = self.now_ms + _DIRECT_MS
+        while self.now_ms < limit_ms and not self.direct.is_settled(self.host, self.group):
+            self._round_direct(_LEAP_MS[1], "success")
+        for _ in range(_DIRECT_ROUNDS):
+            self._round_direct(_LEAP_MS[1], "success")
+        self.direct.judge(self.host, self.group)
+
     # ---- local progress ------------------------------------------------------------------------------------------
 
     def _crash_local(self, operation: CrashLocal) -> CrashLocal:
@@ -643,6 +700,8 @@ class GroupTrial:
             for number in range(self.host.queues)
         }
         self._see(seen.Quiet(pullers))
+        if self.direct.is_used:
+            self._finish_direct()
 
     def _expiry_ms(self) -> int:
         """Return how long a queue may have an owner that is gone."""

@@ -22,7 +22,8 @@ class GroupSettings:
     are not orderly, and their broker has synchronous flush. `syncs` is synchronous flush. `retries` is the number of
     retries before the dead-letter queue. `threshold` is the most messages of a queue in the memory of a member,
     `pull_batch` those of one pull, `batch` those of one listener. `log_file_bytes` is the size of a log file: retention
-    deletes whole files.
+    deletes whole files. With `is_cold` no message counts as being in memory, so that a group without progress begins by
+    its settings and not at 0.
     """
 
     members: int = 2
@@ -37,6 +38,7 @@ class GroupSettings:
     pull_batch: int = 32
     batch: int = 1
     log_file_bytes: int = 1 << 16
+    is_cold: bool = False
     disk: Disk = "posix-strict"
     bug: str = ""
 

@@ -18,6 +18,7 @@ from tornpage.model.consumers.operations import (
     DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
+    DropConnection,
     FailRequests,
     FinishBatch,
     FlushBroker,
@@ -39,11 +40,15 @@ from tornpage.model.consumers.operations import (
     RequestKind,
     RestartBroker,
     ResumeMember,
+    RunDirect,
     RunGroup,
     SlowService,
     StepBroker,
     StepMember,
     TakeBatch,
+    TryConsumerSettings,
+    UseCache,
+    UseOwners,
     Verdict,
 )
 from tornpage.properties.consumers.trial import GroupTrial
@@ -75,27 +80,33 @@ _KINDS = {
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
     "commit": 8, "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
-    "read": 4,
+    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
-_NETWORK = ("lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "fail_requests")
+_NETWORK = (
+    "lose_request", "lose_answer", "repeat_request", "park_requests", "partition_member", "drop_connection",
+    "fail_requests",
+)  # fmt: skip
 _SERVICES = ("flush", "group-commit", "progress", "reput", "schedule", "flush-queues")
 _SLOW_SHARE = 0.35
 _MANUAL_SHARE = 0.12
 _SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
 """Files of a few messages, of which retention can delete some."""
+_COLD_SHARE = 0.3
+_SEEDS = 1 << 20
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
 
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
     """Return settings with what a run draws. Number of members, disk and bug stay.
 
-    A group of a run with retention begins at the first messages. At the last ones it may skip those of a queue that has
-    lost its first message, as a choice of its settings.
+    A group of a run with retention, or on a cold broker, begins at the first messages. At the last ones it may skip some,
+    as a choice of its settings.
     """
     has_small_files = rng.random() < _SMALL_FILES_SHARE
     is_manual = rng.random() < _MANUAL_SHARE
+    is_cold = rng.random() < _COLD_SHARE
     return replace(
         settings,
         queues=rng.randrange(1, 4),
@@ -103,7 +114,8 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
         is_orderly=rng.random() < 0.4 and not is_manual,
         syncs=rng.random() < 0.5 or is_manual,
         strategy=rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
-        begins=rng.choice(("first", "first" if has_small_files else "last")),
+        begins=rng.choice(("first", "first" if has_small_files or is_cold else "last")),
+        is_cold=is_cold,
         retries=rng.choice((16, 16, 1, 2)),
         threshold=rng.choice((1000, 1000, 1, 2)),
         pull_batch=rng.choice((32, 2, 1)),
@@ -158,6 +170,8 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
+    if isinstance(operation, RunDirect) and trial.hit["produce"] < PUTS_MAX:
+        return Produce(rng.randrange(4), rng.choice("AAB")), operation
     if isinstance(operation, DeleteFiles):
         return FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker):
@@ -225,7 +239,7 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         kinds = {name: weight for name, weight in kinds.items() if name not in ("leave", "kill", "hang")}
     if sum(done[kind] for kind in _NETWORK) >= NETWORK_MAX:
         kinds = {name: weight for name, weight in kinds.items()
-                 if name not in ("lose", "repeat", "park", "partition", "fail")}  # fmt: skip
+                 if name not in ("lose", "repeat", "park", "partition", "drop", "fail")}  # fmt: skip
     if trial.settings.log_file_bytes > _SMALL_FILE_BYTES:
         del kinds["delete"]
     if not trial.settings.is_manual:
@@ -278,6 +292,16 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return ParkRequests(member)
         case "partition":
             return PartitionMember(member)
+        case "drop":
+            return DropConnection(member)
+        case "direct":
+            return _direct(rng)
+        case "settings":
+            return TryConsumerSettings(rng.randrange(4))
+        case "cache":
+            return UseCache(rng.randrange(_SEEDS))
+        case "owners":
+            return UseOwners(rng.randrange(_SEEDS))
         case "heal":
             return HealMember(member)
         case "fail":
@@ -294,6 +318,19 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         case "local":
             return CrashLocal(rng.random() < 0.2, rng.randrange(25), others=rng.choice(("lost", "kept")))
     return _crash(trial, rng)
+
+
+def _direct(rng: Random) -> RunDirect:
+    return RunDirect(
+        rng.randrange(2),
+        is_broadcasting=rng.random() < 0.6,
+        rounds=rng.choice((1, 2, 4, 8)),
+        by_ms=rng.choice((0, 50, 500, 6_000)),
+        result=_result(rng),
+        begins=rng.choice(("first", "last", "time")),
+        paused=rng.random() < 0.1,
+        end=rng.choice(("", "", "", "leave", "close", "kill")),
+    )
 
 
 def _result(rng: Random) -> Verdict:
