@@ -183,6 +183,7 @@ class ConsumerBroker:
             return group
         with self._guard:
             self._members.expire(now_ms)
+            wakes = self._announce(None)
             match request:
                 case Heartbeat():
                     answer = self._members.heartbeat(request, client_id, now_ms)
@@ -198,7 +199,7 @@ class ConsumerBroker:
                         if self._locks.unlock(name, queue, lease, (client_id, incarnation)):
                             self._members.changed.add(name)
                     answer = Done()
-            wakes = self._announce(client_id)
+            wakes += self._announce(client_id)
         for wake in wakes:
             wake()
         return answer
