@@ -54,6 +54,7 @@ __all__ = [
     "TakeBatch",
     "TryConsumerSettings",
     "UseCache",
+    "UseMembers",
     "UseOwners",
     "Verdict",
 ]
@@ -438,6 +439,14 @@ class UseOwners:
     op: Literal["use_owners"] = "use_owners"
 
 
+@dataclass(frozen=True, slots=True)
+class UseMembers:
+    """Use the broker's part of membership alone, by requests drawn from a seed (`model.consumers.membership`)."""
+
+    seed: int = 0
+    op: Literal["use_members"] = "use_members"
+
+
 GroupOperation = (
     Produce
     | FlushBroker
@@ -475,6 +484,7 @@ GroupOperation = (
     | RunDirect
     | TryConsumerSettings
     | UseCache
+    | UseMembers
     | UseOwners
 )
 """An operation of a consumer group."""

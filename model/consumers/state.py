@@ -100,6 +100,7 @@ class Rules:
     lock_valid_ms: int = 30_000
     lock_life_ms: int = 60_000
     empty_pulls_max: int = 45
+    requests_max: int = 20
     hand_over_ms: int = 30_000
 
 

@@ -1,15 +1,15 @@
-"""Run members in the process of the broker, as `RunningConsumer` does, and judge what they get (contracts 16, 19 to 22).
+"""Run members in the process of the broker as `RunningConsumer` does, and judge what they get (contracts 16, 19 to 22).
 
-A member of group B is broadcasting and has a disk of its own. Members of group D share the queues. Each member is
-stepped only when its last step said so, or after a wake-up by its connection or its listener: nothing else lets the
-thread of a `RunningConsumer` run. So a due time that is too late, or a missing wake-up, is found as a message that comes
-too late.
+A member of group B is broadcasting and has a disk of its own. Members of group D share the queues. A member is stepped
+when the time is due that its last step returned, or after a wake-up by its connection or its listener. Nothing else
+lets the thread of a `RunningConsumer` run. So a due time that is too late, or a missing wake-up, is found: a message or
+a queue comes too late.
 
 What each member has to get follows from the log of the model and from the first offset of its group.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -195,6 +195,29 @@ class DirectGroups:
                     if not each.is_broadcasting]  # fmt: skip
         return Counter(queue for share in assigned for queue in share if queue.topic == TOPIC)
 
+    def changes(self) -> Iterator[tuple[bool, int]]:
+        """Yield each change of the members of group D that has to be fast: one leaves in order, and comes back."""
+        shared = [each for each in self._members.values() if not each.is_broadcasting]
+        if len(shared) == _MEMBERS:
+            yield from ((False, 1), (True, _MEMBERS))
+
+    def change(self, host: BrokerHost, now_ms: int, *, joins: bool) -> None:
+        """Let the first member of group D leave, or join again."""
+        member = self._members[False, 0]
+        if joins:
+            self._start(member, host)
+        else:
+            self.end(RunDirect(0, is_broadcasting=False, end="leave"), host, now_ms)
+
+    def is_divided(self, host: BrokerHost, members: int) -> bool:
+        """Return whether each queue has one owner, and some members have as many queues as others, or one more."""
+        shares = [
+            sum(queue.topic == TOPIC for queue in each.consumer.assigned())
+            for each in self._members.values()
+            if not each.is_broadcasting and each.consumer is not None
+        ]
+        return len(shares) == members and sum(shares) == host.queues and max(shares) - min(shares) <= 1
+
     def judge(self, host: BrokerHost, group: Group) -> None:
         """Contracts 16 and 19: everything was given, and members say so."""
         for sentence in self._missing(host, group):
@@ -213,7 +236,7 @@ class DirectGroups:
         dealt = self._dealt()
         is_shared = any(not each.is_broadcasting for each in self._members.values())
         if is_shared and sorted(dealt.elements()) != [MessageQueue(TOPIC, BROKER, n) for n in range(host.queues)]:
-            sentence = f"the members of group D have not each queue of {TOPIC} once"
+            sentence = f"the members of group D do not have each queue of {TOPIC} once"
             raise GuaranteeBroken(16, sentence, f"{host.queues} queues", str(sorted(dealt.elements())))
 
     # ---- processes -----------------------------------------------------------------------------------------------

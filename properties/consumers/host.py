@@ -13,6 +13,7 @@ from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.impl.store import MessageStore
 from tornpage.model.consumers.operations import Produce
 from tornpage.model.consumers.state import Entry, Queue, Record
+from tornpage.properties.consumers import judge
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.program.group_case import GroupSettings
@@ -40,6 +41,23 @@ def entry_of(message: StoredMessage) -> Entry:
     return Entry(identity, message.reconsume_times, message.properties.get("TAGS") == TAG)
 
 
+_OF_COPIES = ("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "REAL_TOPIC", "REAL_QID", "DELAY")
+"""The properties that a copy has and its message has not."""
+
+
+def _described(message: StoredMessage, origin: str) -> dict[str, object]:
+    """Return what a copy has from its message; `origin` is the id of the message."""
+    properties = {name: value for name, value in message.properties.items() if name not in _OF_COPIES}
+    return {
+        "topic": message.properties.get("RETRY_TOPIC", message.topic),
+        "message id": origin,
+        "body": bytes(message.body),
+        "flag": message.flag,
+        "born": (message.born_timestamp, message.born_host),
+        "properties": properties,
+    }
+
+
 class BrokerHost:
     """The broker, open or down. `services` are those of its store."""
 
@@ -48,6 +66,7 @@ class BrokerHost:
     ) -> None:
         self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
         self.queues = settings.queues
+        self.is_cold = settings.is_cold
         self._settings = settings
         self._clock = clock
         self.services: list[HandDriven] = []
@@ -55,6 +74,7 @@ class BrokerHost:
         self._store: MessageStore | None = None
         self._broker: ConsumerBroker | None = None
         self._seen_end = 0
+        self._originals: dict[int, dict[str, object]] = {}
 
     def _service(self, service: Service) -> HandDriven:
         driven = HandDriven(service, self._clock)
@@ -152,7 +172,17 @@ class BrokerHost:
             self._seen_end = message.offset + message.size_bytes
             yield self._record(message)
 
+    def _compare_copy(self, message: StoredMessage) -> None:
+        """Note a message of a producer, and compare a copy with it."""
+        identity = entry_of(message).identity
+        if message.topic == TOPIC:
+            self._originals[identity] = _described(message, message.message_id)
+        elif identity in self._originals:
+            found = _described(message, message.properties.get("ORIGIN_MESSAGE_ID", ""))
+            judge.copy_is_whole(identity, self._originals[identity], found)
+
     def _record(self, message: StoredMessage) -> Record:
+        self._compare_copy(message)
         queue, level = Queue(message.topic, message.queue_id), 0
         if message.topic == _SCHEDULE_TOPIC:
             queue = Queue(message.properties["REAL_TOPIC"], int(message.properties["REAL_QID"]))

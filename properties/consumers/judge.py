@@ -13,7 +13,7 @@ Each judge is a function of the group before an event and of the event. It raise
 trace.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tornpage.model.consumers.events import (
     Arrived,
@@ -35,11 +35,13 @@ __all__ = [
     "all_is_delivered",
     "cache_is_bounded",
     "copies_are_bounded",
+    "copy_is_whole",
     "is_handed_over_whole",
     "judge_event",
     "judged",
     "local_progress_is_whole",
     "no_pull_is_hot",
+    "no_request_is_hot",
     "nothing_is_given_twice",
     "nothing_is_passed_over",
     "order_is_kept",
@@ -48,6 +50,7 @@ __all__ = [
     "progress_reaches_the_end",
     "queues_have_one_reader",
     "shares_are_those_of_the_strategy",
+    "topic_is_original",
 ]
 
 _FIRST_RETRY_LEVEL = 3
@@ -263,6 +266,16 @@ def no_pull_is_hot(group: Group, event: Event) -> None:
         raise GuaranteeBroken(16, sentence, f"at most {group.rules.empty_pulls_max} empty pulls a second", str(found))
 
 
+def no_request_is_hot(sent: Mapping[str, Collection[int]], most: int) -> None:
+    """Contract 16 (J6): a member sends few requests of a kind about one queue within a second.
+
+    `sent` has the times of the last second by kind and queue. Pulls are judged by `no_pull_is_hot`.
+    """
+    for what, times in sent.items():
+        if len(times) > most:
+            raise GuaranteeBroken(16, f"a member repeats {what} without a pause", f"{most} a second", str(len(times)))
+
+
 # ---- J8: the broker after a crash ------------------------------------------------------------------------------------
 
 
@@ -293,6 +306,20 @@ def local_progress_is_whole(found: int | None, versions: tuple[int | None, ...])
 
 
 # ---- retries ---------------------------------------------------------------------------------------------------------
+
+
+def topic_is_original(found: str, topic: str) -> None:
+    """Contract 23: a listener gets a copy with the topic of its message."""
+    if found != topic:
+        raise GuaranteeBroken(23, "a listener gets a message with another topic", topic, found)
+
+
+def copy_is_whole(identity: int, original: Mapping[str, object], copy: Mapping[str, object]) -> None:
+    """Contract 23: a copy has everything of its message, and names it."""
+    if original != copy:
+        wrong = {name: value for name, value in copy.items() if original.get(name) != value}
+        sentence = f"the copy of message {identity} is not equal to its message"
+        raise GuaranteeBroken(23, sentence, str({name: original.get(name) for name in wrong}), str(wrong))
 
 
 def copies_are_bounded(group: Group, event: Event) -> None:

@@ -5,14 +5,17 @@ requests and answers, and lets a one-way request arrive several times. A request
 over TCP. While the broker is down, a request that arrives ends as unreachable. A partition loses everything.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from tornpage.impl.consumer.connection import Call, CallError
-from tornpage.impl.consumer.requests import Answer, MembersChanged, Request
+from tornpage.impl.consumer.requests import Answer, MembersChanged, Pull, Request
 
 __all__ = ["Handler", "RecordedConnection", "Sent"]
+
+_SECOND_MS = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +55,8 @@ class RecordedConnection:
     requests: list[Sent] = field(default_factory=list)
     answers: list[Sent] = field(default_factory=list)
     held: list[tuple[Sent, Future[Answer]]] = field(default_factory=list)
+    sent: dict[str, deque[int]] = field(default_factory=dict)
+    """The times of requests within a second, by kind and queue."""
     is_partitioned: bool = False
     is_closed: bool = False
 
@@ -60,6 +65,7 @@ class RecordedConnection:
     def call(self, request: Request, *, now_ms: int, timeout_ms: int) -> Call:
         """Send a request; its answer arrives in the returned call."""
         call = Call(request, deadline_ms=now_ms + timeout_ms)
+        self._note(request, now_ms)
         if self.is_closed:
             call.fail(CallError.UNREACHABLE)
         else:
@@ -68,8 +74,19 @@ class RecordedConnection:
 
     def notify(self, request: Request, *, now_ms: int) -> None:
         """Send a request without an answer."""
+        self._note(request, now_ms)
         if not self.is_closed:
             self.requests.append(Sent(request, None, now_ms))
+
+    def _note(self, request: Request, now_ms: int) -> None:
+        """Note the time of a request that is no pull, by its kind and its queue or topic."""
+        if isinstance(request, Pull):
+            return
+        about = getattr(request, "queue", None) or getattr(request, "topic", "")
+        times = self.sent.setdefault(f"{type(request).__name__} {about}", deque())
+        times.append(now_ms)
+        while times[0] <= now_ms - _SECOND_MS:
+            times.popleft()
 
     def notices(self) -> Sequence[MembersChanged]:
         """Return the notices that have arrived. A partition loses them."""

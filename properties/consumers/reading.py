@@ -4,21 +4,37 @@ The consumer is in the process of the broker. It is of a group of its own, whose
 says what is right.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from tornpage.impl.consumer.connection import Call, CallError, DirectConnection
-from tornpage.impl.consumer.lag import lag_of_group
+from tornpage.impl.consumer.lag import dead_letters_of, lag_of_group
 from tornpage.impl.consumer.pull_consumer import PullConsumer
+from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queues import MessageQueue
-from tornpage.impl.consumer.requests import Answer, Bounds, OffsetFound, OffsetUpdated, Pulled, Routed
+from tornpage.impl.consumer.requests import (
+    Answer,
+    Bounds,
+    Members,
+    MembersFound,
+    OffsetFound,
+    OffsetStatus,
+    OffsetUpdated,
+    Pulled,
+    QueryOffset,
+    Routed,
+)
 from tornpage.model.consumers.operations import ReadBroker
+from tornpage.model.consumers.state import Queue
 from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC, BrokerHost
 from tornpage.properties.contract import GuaranteeBroken, observed
 
-__all__ = ["READER", "read_broker"]
+__all__ = ["READER", "lags_are_right", "read_broker"]
 
 READER = "P"
 """The group of the pull consumer."""
+_NOBODY = "N"
+"""A group that no member ever joins."""
 _ELSEWHERE = MessageQueue(TOPIC, "no broker", 0)
 
 
@@ -43,6 +59,8 @@ def read_broker(host: BrokerHost, asked: ReadBroker, now_ms: int) -> None:
     _is_searched(host, consumer, queue, now_ms)
     unreachable = consumer.bounds(_ELSEWHERE, now_ms)
     _is("the error of an unknown broker", CallError.UNREACHABLE, unreachable.outcome(now_ms))
+    _never_joined(host, number)
+    _progress_of_the_group(host, number)
     connection.close()
     _is("the error of a closed connection", CallError.UNREACHABLE, consumer.bounds(queue, now_ms).outcome(now_ms))
     _has_lag(host)
@@ -81,6 +99,58 @@ def _has_lag(host: BrokerHost) -> None:
         progress = store.consumer_offsets(queue.topic).get(GROUP, {}).get(queue.queue_id)
         most = store.max_offset_in_queue(queue.topic, queue.queue_id)
         _is("the lag of a group", (most, progress, most - (progress or 0)), (lag.max_offset, lag.progress, lag.diff))
+
+
+def lags_are_right(
+    life: int, consumer: PushConsumer, host: BrokerHost, pullers: Mapping[Queue, frozenset[int]]
+) -> None:
+    """Contract 16: at the end a member says that it has the queues that it reads, and that nothing is left in them."""
+    assigned = observed("assigned", consumer.assigned)
+    reads = sorted(queue.queue_id for queue, lives in pullers.items() if life in lives)
+    _is("the list of the queues of a member", reads, [each.queue_id for each in assigned if each.topic == TOPIC])
+    lags = observed("lag", consumer.lag)
+    _is("the list of lags of a member", assigned, sorted(lags))
+    for queue, lag in lags.items():
+        most = host.store.max_offset_in_queue(queue.topic, queue.queue_id)
+        _is("the lag of a member", (most, most, 0, 0), (lag.max_offset, lag.progress, lag.cached, lag.diff))
+
+
+def _never_joined(host: BrokerHost, number: int) -> None:
+    """Ask about a group that no member ever joined: it has no member, no progress, and all messages before it.
+
+    It begins at 0 in a young queue; in other queues its client decides.
+    """
+    store, broker, queue = host.store, host.broker, MessageQueue(TOPIC, BROKER, number)
+    _is(
+        "the list of members",
+        MembersFound(()),
+        observed("members", partial(broker.handle, Members(_NOBODY, TOPIC), "x", 0)),
+    )
+    least, most = store.min_offset_in_queue(TOPIC, number), store.max_offset_in_queue(TOPIC, number)
+    is_young = least <= 0 and not (host.is_cold and most)
+    expected = OffsetFound(OffsetStatus.NOT_STORED, 0) if is_young else OffsetFound(OffsetStatus.NOT_FOUND, -1)
+    found = observed("query", partial(broker.handle, QueryOffset(_NOBODY, queue), "x", 0))
+    _is("the progress of a group that nobody joined", expected, found)
+    _is("its topics", [], observed("topics_of_group", partial(store.topics_of_group, _NOBODY)))
+    _is("its lag", {}, observed("lag_of_group", partial(lag_of_group, store, _NOBODY)))
+    ends = sum(store.max_offset_in_queue(TOPIC, each) for topic, each in store.queues() if topic == TOPIC)
+    _is("its backlog", ends, observed("diff_total", partial(store.diff_total, _NOBODY, TOPIC)))
+    _is("its dead letters", 0, observed("dead_letters_of", partial(dead_letters_of, store, _NOBODY)))
+
+
+def _progress_of_the_group(host: BrokerHost, number: int) -> None:
+    """Ask for the progress of the group of the run, its topics and its backlog."""
+    store, broker, queue = host.store, host.broker, MessageQueue(TOPIC, BROKER, number)
+    stored = store.consumer_offsets(TOPIC).get(GROUP, {})
+    if number in stored:
+        expected = OffsetFound(OffsetStatus.FOUND, stored[number], is_group_known=len(stored) > 1)
+        found = observed("query", partial(broker.handle, QueryOffset(GROUP, queue), "x", 0))
+        _is("the progress of a group", expected, found)
+    ends = {each: store.max_offset_in_queue(TOPIC, each) for topic, each in store.queues() if topic == TOPIC}
+    left = sum(end - stored.get(each, 0) for each, end in ends.items())
+    _is("the backlog of a group", left, observed("diff_total", partial(store.diff_total, GROUP, TOPIC)))
+    dead = store.max_offset_in_queue(f"%DLQ%{GROUP}", 0) - max(0, store.min_offset_in_queue(f"%DLQ%{GROUP}", 0))
+    _is("its dead letters", dead, observed("dead_letters_of", partial(dead_letters_of, store, GROUP)))
 
 
 def _answer(call: Call, now_ms: int) -> Answer | CallError | None:

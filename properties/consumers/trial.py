@@ -76,6 +76,7 @@ from tornpage.model.consumers.operations import (
     TakeBatch,
     TryConsumerSettings,
     UseCache,
+    UseMembers,
     UseOwners,
     Verdict,
 )
@@ -86,10 +87,11 @@ from tornpage.properties.consumers.caching import use_cache
 from tornpage.properties.consumers.direct import DirectGroups
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
+from tornpage.properties.consumers.membership import use_members
 from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.owning import use_owners
 from tornpage.properties.consumers.puller import Puller
-from tornpage.properties.consumers.reading import read_broker
+from tornpage.properties.consumers.reading import lags_are_right, read_broker
 from tornpage.properties.consumers.settings import consumer_settings_are_checked
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import in_flight_at, killed_journal, lose_power
@@ -122,6 +124,8 @@ _WINDOW_MS = 45_000
 _SETTLING_MS = 1_500_000
 _DIRECT_MS, _DIRECT_ROUNDS = 400_000, 12
 """The time of members in the process of the broker: a dead one stays a member for 120 s and an owner for 60 s."""
+_CHANGE_MS, _CHANGE_ROUND_MS = 4_000, 250
+"""The time of a change of members in order: members are notified, and repeat a refused claim after a second."""
 
 
 @dataclass(slots=True, eq=False)
@@ -218,6 +222,9 @@ class GroupTrial:
                 use_cache(seed, self._parts)
             case UseOwners(seed):
                 use_owners(seed, self._parts)
+            case UseMembers(seed):
+                if self.host.is_up:
+                    use_members(seed, self.host.store, self._parts)
             case RunDirect():
                 if self.host.is_up:
                     self._run_direct(operation)
@@ -513,6 +520,8 @@ class GroupTrial:
         if consumer is None or member.is_hung:
             return
         observed("step of a member", lambda: consumer.step(self.now_ms))
+        if member.connection is not None:
+            judge.no_request_is_hot(member.connection.sent, self.group.rules.requests_max)
         if consumer.is_closed:
             self.hit["left in order"] += 1
             assert member.connection is not None
@@ -530,6 +539,8 @@ class GroupTrial:
         self._action = None
         self._runs += 1
         member.running.append((self._runs, batch))
+        for message in batch.messages:
+            judge.topic_is_original(message.topic, TOPIC)
         offsets = tuple(each.queue_offset for each in batch.messages)
         entries = tuple(entry_of(each.stored) for each in batch.messages)
         queue = _queue(batch.queue)
@@ -639,6 +650,14 @@ class GroupTrial:
         for _ in range(_DIRECT_ROUNDS):
             self._round_direct(_LEAP_MS[1], "success")
         self.direct.judge(self.host, self.group)
+        for joins, members in self.direct.changes():
+            self.direct.change(self.host, self.now_ms, joins=joins)
+            limit_ms = self.now_ms + _CHANGE_MS
+            while self.now_ms < limit_ms and not self.direct.is_divided(self.host, members):
+                self._round_direct(_CHANGE_ROUND_MS, "success")
+            if not self.direct.is_divided(self.host, members):
+                sentence = f"{members} members do not divide the queues after one has {'joined' if joins else 'left'}"
+                raise GuaranteeBroken(16, sentence, f"within {_CHANGE_MS} ms")
 
     # ---- local progress ------------------------------------------------------------------------------------------
 
@@ -700,6 +719,9 @@ class GroupTrial:
             for number in range(self.host.queues)
         }
         self._see(seen.Quiet(pullers))
+        for member in self.members:
+            if isinstance(member.consumer, PushConsumer):
+                lags_are_right(member.life, member.consumer, self.host, pullers)
         if self.direct.is_used:
             self._finish_direct()
 

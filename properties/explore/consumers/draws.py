@@ -48,6 +48,7 @@ from tornpage.model.consumers.operations import (
     TakeBatch,
     TryConsumerSettings,
     UseCache,
+    UseMembers,
     UseOwners,
     Verdict,
 )
@@ -80,7 +81,7 @@ _KINDS = {
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
     "commit": 8, "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
-    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3,
+    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
@@ -101,8 +102,8 @@ _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
     """Return settings with what a run draws. Number of members, disk and bug stay.
 
-    A group of a run with retention, or on a cold broker, begins at the first messages. At the last ones it may skip some,
-    as a choice of its settings.
+    A group of a run with retention, or on a cold broker, begins at the first messages. At the last ones it may skip
+    some, as a choice of its settings.
     """
     has_small_files = rng.random() < _SMALL_FILES_SHARE
     is_manual = rng.random() < _MANUAL_SHARE
@@ -170,8 +171,10 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
     if isinstance(operation, DeliverRequest | LoseRequest | RepeatRequest | ParkRequests):
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
-    if isinstance(operation, RunDirect) and trial.hit["produce"] < PUTS_MAX:
-        return Produce(rng.randrange(4), rng.choice("AAB")), operation
+    if isinstance(operation, RunDirect):
+        put = (Produce(rng.randrange(4), rng.choice("AAB")),) if trial.hit["produce"] < PUTS_MAX else ()
+        both = () if operation.is_broadcasting else (RunDirect(1 - operation.member, is_broadcasting=False),)
+        return *both, *put, operation
     if isinstance(operation, DeleteFiles):
         return FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker):
@@ -300,6 +303,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return TryConsumerSettings(rng.randrange(4))
         case "cache":
             return UseCache(rng.randrange(_SEEDS))
+        case "members":
+            return UseMembers(rng.randrange(_SEEDS))
         case "owners":
             return UseOwners(rng.randrange(_SEEDS))
         case "heal":
