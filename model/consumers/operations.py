@@ -51,11 +51,13 @@ __all__ = [
     "SlowService",
     "StepBroker",
     "StepMember",
+    "Subscribe",
     "TakeBatch",
     "TryConsumerSettings",
     "UseCache",
     "UseMembers",
     "UseOwners",
+    "UseStateFiles",
     "Verdict",
 ]
 
@@ -167,6 +169,15 @@ class ResumeMember:
 
     member: int = 0
     op: Literal["resume_member"] = "resume_member"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Let a member subscribe the topic again, or no longer: it hands its queues over then, and stays a member."""
+
+    member: int = 0
+    again: bool = False
+    op: Literal["subscribe"] = "subscribe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +458,14 @@ class UseMembers:
     op: Literal["use_members"] = "use_members"
 
 
+@dataclass(frozen=True, slots=True)
+class UseStateFiles:
+    """Use an owner of a state file alone, by operations drawn from a seed (`model.consumers.state_files`)."""
+
+    seed: int = 0
+    op: Literal["use_state_files"] = "use_state_files"
+
+
 GroupOperation = (
     Produce
     | FlushBroker
@@ -460,6 +479,7 @@ GroupOperation = (
     | HangMember
     | ResumeMember
     | StepMember
+    | Subscribe
     | TakeBatch
     | FinishBatch
     | CommitProgress
@@ -486,6 +506,7 @@ GroupOperation = (
     | UseCache
     | UseMembers
     | UseOwners
+    | UseStateFiles
 )
 """An operation of a consumer group."""
 

@@ -78,13 +78,14 @@ class Held:
 
     `first` is where it begins to read, None before it has asked. `arrived` are the offsets that it was sent. `given`
     are those that a listener got without a failure. `ended` are those with a success in time. A concurrent run that
-    takes as long as the limit of a hand-over may be too late for it.
+    takes as long as the limit of a hand-over may be too late for it. `failed` has the time of the last failure of each.
     """
 
     first: int | None = None
     arrived: frozenset[int] = frozenset()
     given: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
+    failed: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Rules:
     lock_life_ms: int = 60_000
     empty_pulls_max: int = 45
     requests_max: int = 20
+    pause_ms: int = 0
     hand_over_ms: int = 30_000
 
 

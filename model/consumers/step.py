@@ -229,7 +229,7 @@ def _finished(group: Group, number: int, at_ms: int, *, is_success: bool) -> Gro
         return group
     offsets = set(run.offsets)
     if not is_success:
-        held = replace(held, given=held.given - offsets)
+        held = replace(held, given=held.given - offsets, failed={**held.failed, **dict.fromkeys(offsets, at_ms)})
     elif group.rules.is_orderly or at_ms - run.at_ms < group.rules.hand_over_ms:
         held = replace(held, ended=held.ended | offsets)
     return replace(group, held={**group.held, run.place: held})

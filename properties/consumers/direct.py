@@ -270,7 +270,6 @@ class DirectGroups:
             {BROKER: member.connection},
             files=member.files,
             directory="/local",
-            incarnation=f"{member.group}{member.number}-{member.lives}",
             parts=self._parts,
         )
         member.connection.watch(member.wake)

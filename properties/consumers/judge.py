@@ -13,7 +13,7 @@ Each judge is a function of the group before an event and of the event. It raise
 trace.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tornpage.model.consumers.events import (
     Arrived,
@@ -41,7 +41,9 @@ __all__ = [
     "judged",
     "local_progress_is_whole",
     "no_pull_is_hot",
+    "no_refusal_is_ignored",
     "no_request_is_hot",
+    "no_try_is_hot",
     "nothing_is_given_twice",
     "nothing_is_passed_over",
     "order_is_kept",
@@ -276,6 +278,24 @@ def no_request_is_hot(sent: Mapping[str, Collection[int]], most: int) -> None:
             raise GuaranteeBroken(16, f"a member repeats {what} without a pause", f"{most} a second", str(len(times)))
 
 
+def no_refusal_is_ignored(hasty: Sequence[str]) -> None:
+    """Contract 16 (J6): a refused pull or update of progress is not repeated within a second."""
+    if hasty:
+        raise GuaranteeBroken(16, "a member repeats a request at once that was refused", "a second later", hasty[0])
+
+
+def no_try_is_hot(group: Group, event: Event) -> None:
+    """Contract 23 (J6): a message that failed comes to the same listener again after a pause only."""
+    if not isinstance(event, Began):
+        return
+    failed = group.held.get(Place(event.life, event.queue), Held()).failed
+    for offset in event.offsets:
+        waited_ms = event.at_ms - failed.get(offset, event.at_ms - group.rules.pause_ms)
+        if waited_ms < group.rules.pause_ms:
+            sentence = f"a failed message of {_text(event.queue)} is tried again without a pause"
+            raise GuaranteeBroken(23, sentence, f"{group.rules.pause_ms} ms", f"{waited_ms} ms")
+
+
 # ---- J8: the broker after a crash ------------------------------------------------------------------------------------
 
 
@@ -377,6 +397,7 @@ JUDGES: tuple[Judge, ...] = (
     is_handed_over_whole,
     cache_is_bounded,
     no_pull_is_hot,
+    no_try_is_hot,
     progress_is_corrected,
     copies_are_bounded,
     all_is_delivered,

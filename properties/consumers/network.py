@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from tornpage.impl.consumer.connection import Call, CallError
-from tornpage.impl.consumer.requests import Answer, MembersChanged, Pull, Request
+from tornpage.impl.consumer.requests import Answer, MembersChanged, Pull, Refused, Request, UpdateOffset
 
 __all__ = ["Handler", "RecordedConnection", "Sent"]
 
@@ -57,6 +57,10 @@ class RecordedConnection:
     held: list[tuple[Sent, Future[Answer]]] = field(default_factory=list)
     sent: dict[str, deque[int]] = field(default_factory=dict)
     """The times of requests within a second, by kind and queue."""
+    refused: dict[Request, int] = field(default_factory=dict)
+    """When a refusal of a pull or an update arrived."""
+    hasty: list[str] = field(default_factory=list)
+    """The requests that were repeated within a second after their refusal."""
     is_partitioned: bool = False
     is_closed: bool = False
 
@@ -66,6 +70,7 @@ class RecordedConnection:
         """Send a request; its answer arrives in the returned call."""
         call = Call(request, deadline_ms=now_ms + timeout_ms)
         self._note(request, now_ms)
+        self._note_repetition(request, now_ms)
         if self.is_closed:
             call.fail(CallError.UNREACHABLE)
         else:
@@ -87,6 +92,11 @@ class RecordedConnection:
         times.append(now_ms)
         while times[0] <= now_ms - _SECOND_MS:
             times.popleft()
+
+    def _note_repetition(self, request: Request, now_ms: int) -> None:
+        """Note a request that repeats an equal one too soon after its refusal."""
+        if isinstance(request, Pull | UpdateOffset) and now_ms < self.refused.get(request, -_SECOND_MS) + _SECOND_MS:
+            self.hasty.append(str(request))
 
     def notices(self) -> Sequence[MembersChanged]:
         """Return the notices that have arrived. A partition loses them."""
@@ -151,6 +161,8 @@ class RecordedConnection:
         assert sent.answer is not None
         if sent.call.outcome(self.now_ms()) is None:
             sent.call.settle(sent.answer)
+            if isinstance(sent.answer, Refused) and isinstance(sent.request, Pull | UpdateOffset):
+                self.refused[sent.request] = self.now_ms()
             self.arrived(self, sent)
         return True
 

@@ -45,11 +45,13 @@ from tornpage.model.consumers.operations import (
     SlowService,
     StepBroker,
     StepMember,
+    Subscribe,
     TakeBatch,
     TryConsumerSettings,
     UseCache,
     UseMembers,
     UseOwners,
+    UseStateFiles,
     Verdict,
 )
 from tornpage.properties.consumers.trial import GroupTrial
@@ -81,7 +83,7 @@ _KINDS = {
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
     "commit": 8, "slow": 2, "fail": 5, "crash": 4, "delete": 4, "restart": 7, "queue": 1, "shares": 1, "local": 1,
-    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3,
+    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3, "state": 4, "subscribe": 2,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
@@ -257,6 +259,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return RunGroup(rng.choice((1, 2, 4, 8)), rng.choice((0, 50, 500, 1_000, 6_000)), _result(rng))
         case "time":
             return PassTime(rng.choice((50, 1_000, 5_500, 11_000, 21_000, 31_000, 61_000, 125_000)))
+        case "subscribe":
+            return Subscribe(member, again=rng.random() < 0.4)
         case "step":
             return StepMember(member)
         case "take":
@@ -305,6 +309,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return UseCache(rng.randrange(_SEEDS))
         case "members":
             return UseMembers(rng.randrange(_SEEDS))
+        case "state":
+            return UseStateFiles(rng.randrange(_SEEDS))
         case "owners":
             return UseOwners(rng.randrange(_SEEDS))
         case "heal":
