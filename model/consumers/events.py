@@ -154,11 +154,17 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A listener ends. `is_success` is its result."""
+    """A listener ends. `is_success` is its result.
+
+    Without a success the first `done` messages have succeeded. The others are to be retried with `delay_level`: 0 is
+    the usual one, and -1 makes them dead letters.
+    """
 
     run: int
     is_success: bool
     at_ms: int
+    done: int = 0
+    delay_level: int = 0
 
 
 @dataclass(frozen=True, slots=True)

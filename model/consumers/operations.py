@@ -61,8 +61,13 @@ __all__ = [
     "Verdict",
 ]
 
-Verdict = Literal["success", "later"]
-"""The result of a listener. `later` is RECONSUME_LATER, or SUSPEND for an orderly listener."""
+Verdict = Literal["success", "later", "first", "soon", "dead"]
+"""The result of a listener.
+
+`later` is RECONSUME_LATER, or SUSPEND for an orderly listener. A concurrent listener acknowledges the `first` message
+of its batch only, or asks for a short delay (`soon`) or for a `dead` letter. An orderly listener rolls back with
+`first`; the other results are SUSPEND. A puller tries the message again after all of them but `success`.
+"""
 RequestKind = Literal["query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset"]
 """The kind of a request that a broker may answer with "busy"."""
 

@@ -114,6 +114,7 @@ class Group:
     `begin`. The first `durable` bytes of the log survive a power loss. `progress` is what the broker has stored,
     `was` every value that it may find after a crash. `settled` are entries that need no other delivery, `tries`
     counts the failed runs of each entry, and `copies` the stored copies of each since the broker was opened.
+    `asked` are the delay levels that the listeners of failed runs asked for, 0 for the usual one.
     `finished` are identities with a success, `dead` those in the dead-letter queue. `excused` are identities whose
     copy a power loss took before it was durable, and those that retention deleted. `empty_pulls` are the times of
     pulls without a message within the last second.
@@ -132,6 +133,7 @@ class Group:
     excused: frozenset[int] = frozenset()
     tries: Mapping[Entry, int] = field(default_factory=dict)
     copies: Mapping[Entry, int] = field(default_factory=dict)
+    asked: Mapping[Entry, frozenset[int]] = field(default_factory=dict)
     running: frozenset[int] = frozenset()
     runs: Mapping[int, Run] = field(default_factory=dict)
     held: Mapping[Place, Held] = field(default_factory=dict)

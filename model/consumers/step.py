@@ -78,8 +78,8 @@ def after(group: Group, event: Event) -> Group:
             return replace(group, held={**group.held, place: replace(held, arrived=held.arrived | set(offsets))})
         case Began():
             return _began(group, event)
-        case Finished(run, is_success, at_ms):
-            return _finished(group, run, at_ms, is_success=is_success)
+        case Finished():
+            return _finished(group, event)
         case StoredProgress(_, queue, _, found):
             return group if found is None else _with_progress(group, queue, found)
         case Quiet():
@@ -210,28 +210,30 @@ def _began(group: Group, event: Began) -> Group:
     return replace(group, runs={**group.runs, event.run: run}, held={**group.held, place: held})
 
 
-def _finished(group: Group, number: int, at_ms: int, *, is_success: bool) -> Group:
-    run = group.runs.get(number)
+def _finished(group: Group, event: Finished) -> Group:
+    """Return the group after a result: of all entries of a run, or of some with a success and the others without."""
+    run = group.runs.get(event.run)
     if run is None:
         return group
-    group = replace(group, runs={key: each for key, each in group.runs.items() if key != number})
+    group = replace(group, runs={key: each for key, each in group.runs.items() if key != event.run})
     held = group.held.get(run.place) if _lease(group, run.place) == run.lease else None
-    if is_success:
-        group = replace(
-            group,
-            settled=group.settled | set(run.entries),
-            finished=group.finished | {each.identity for each in run.entries},
-        )
-    else:
-        tries = {each: group.tries.get(each, 0) + 1 for each in run.entries}
-        group = replace(group, tries={**group.tries, **tries})
+    done = len(run.entries) if event.is_success else event.done
+    good, failed = run.entries[:done], run.entries[done:]
+    tries = {each: group.tries.get(each, 0) + 1 for each in failed}
+    asked = {each: group.asked.get(each, frozenset()) | {event.delay_level} for each in failed}
+    group = replace(
+        group,
+        settled=group.settled | set(good),
+        finished=group.finished | {each.identity for each in good},
+        tries={**group.tries, **tries},
+        asked={**group.asked, **asked},
+    )
     if held is None:
         return group
-    offsets = set(run.offsets)
-    if not is_success:
-        held = replace(held, given=held.given - offsets, failed={**held.failed, **dict.fromkeys(offsets, at_ms)})
-    elif group.rules.is_orderly or at_ms - run.at_ms < group.rules.hand_over_ms:
-        held = replace(held, ended=held.ended | offsets)
+    offsets = run.offsets[done:]
+    held = replace(held, given=held.given - set(offsets), failed={**held.failed, **dict.fromkeys(offsets, event.at_ms)})
+    if group.rules.is_orderly or event.at_ms - run.at_ms < group.rules.hand_over_ms:
+        held = replace(held, ended=held.ended | set(run.offsets[:done]))
     return replace(group, held={**group.held, run.place: held})
 
 

@@ -1,13 +1,16 @@
 """Compare the shares that a strategy gives to members with those of the model (J4)."""
 
+from collections.abc import Callable
 from functools import partial
 
 from tornpage.impl.consumer.allocation import (
     STRATEGIES,
     Configured,
+    ConsistentHash,
     MachineRoom,
     MachineRoomNearby,
     Strategy,
+    Unconsumed,
     averagely,
 )
 from tornpage.impl.consumer.queues import MessageQueue
@@ -15,7 +18,7 @@ from tornpage.impl.parts import Parts
 from tornpage.model.consumers.allocation import by_machine_room, by_nearby_room, shares
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.host import BROKER, TOPIC
-from tornpage.properties.contract import observed
+from tornpage.properties.contract import GuaranteeBroken, observed
 
 __all__ = ["judge_allocation"]
 
@@ -55,6 +58,72 @@ def judge_allocation(strategy: str, queues: int, members: int, *, parts: Parts) 
         answer = observed("allocate", partial(ways[name], name, listed[::-1], view))
         found[name] = [queue.queue_id for queue in answer]
     judge.shares_are_those_of_the_strategy(found, expected, queues=queues, strategy=strategy)
+    _others_get_nothing(strategy, ways[names[0]], listed, names)
+    _views_are_checked(ways[names[0]], listed, names)
+    _settings_are_checked(listed)
+    _order_is_that_of_java(parts)
+
+
+def _others_get_nothing(strategy: str, way: Strategy, listed: list[MessageQueue], names: list[str]) -> None:
+    """Contract 22 (J4): a client that is not in the view gets no queue, unless its queues are configured."""
+    found = observed("allocate", partial(way, "other", listed, names))
+    if strategy != "CONFIG" and found:
+        raise GuaranteeBroken(22, f"a client that is no member gets queues by {strategy}", "none", str(found))
+
+
+def _views_are_checked(way: Strategy, listed: list[MessageQueue], names: list[str]) -> None:
+    """Contract 8: a view without its parts, or with one of them twice, is refused."""
+    me = names[0]
+    views: dict[str, tuple[str, list[MessageQueue], list[str]]] = {
+        "no client id": ("", listed, names),
+        "no queues": (me, [], names),
+        "no clients": (me, listed, []),
+        "a queue twice": (me, [*listed, listed[-1]], names),
+        "a client twice": (me, listed, [*names, names[-1]]),
+    }
+    for what, view in views.items():
+        _is_refused(f"a view with {what}", partial(way, *view), ValueError)
+
+
+def _settings_are_checked(listed: list[MessageQueue]) -> None:
+    """Contract 8: strategies are refused that would leave queues to nobody, or give one twice."""
+    _is_refused("a machine room without a name", partial(MachineRoom, frozenset()), ValueError)
+    _is_refused("a ring without nodes", partial(ConsistentHash, 0), ValueError)
+    _is_refused("a queue that is configured twice", partial(Configured, (listed[0], listed[0])), ValueError)
+    nowhere = MachineRoomNearby(averagely, lambda _: "", lambda _: "r0")
+    _is_refused("a queue without a room", partial(nowhere, "c", listed, ["c"]), ValueError)
+    nobody = MachineRoomNearby(averagely, lambda _: "r0", lambda _: "")
+    _is_refused("a client without a room", partial(nobody, "c", listed, ["c"]), ValueError)
+    for broker, room in (("r0@b", "r0"), ("r0@b@", "r0"), ("r0", ""), ("r0@b@c", ""), ("@b", ""), ("r1@b", "")):
+        queue, rooms = MessageQueue(TOPIC, broker, 0), frozenset({"r0", "other"})
+        lenient = observed("allocate", partial(MachineRoom(rooms, leaves_others=True), "c", [queue], ["c"]))
+        if lenient != ([queue] if room else []):
+            raise GuaranteeBroken(22, f"the room of {broker} is wrong", room or "none", str(lenient))
+        strict = partial(MachineRoom(rooms), "c", [queue], ["c"])
+        if not room:
+            _is_refused(f"a queue of {broker} outside the rooms", strict, Unconsumed)
+        elif observed("allocate", strict) != [queue]:
+            raise GuaranteeBroken(22, f"a queue of {broker} is left to nobody", str(queue))
+
+
+def _order_is_that_of_java(parts: Parts) -> None:
+    """Contract 22 (J4): queues and clients have the order of Java, by UTF-16 code units."""
+    names = ["\uffff", "\U0001f600"]
+    queues = [MessageQueue(topic, BROKER, number) for topic in names for number in (10, 9)]
+    expected = [MessageQueue(names[1], BROKER, 9), MessageQueue(names[1], BROKER, 10)]
+    found = observed("allocate", partial(parts.of(averagely), names[1], queues, names))
+    if found != expected:
+        raise GuaranteeBroken(22, "names are not in the order of Java", str(expected), str(found))
+
+
+def _is_refused(what: str, act: Callable[[], object], kind: type[ValueError]) -> None:
+    try:
+        found = act()
+    except kind:
+        return
+    except Exception as error:  # another error is a wrong answer
+        found = error
+    raise GuaranteeBroken(8, f"{what} is not refused", kind.__name__, repr(found))
 
 
 def _room_of(queue: MessageQueue) -> str:

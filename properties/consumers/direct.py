@@ -310,7 +310,7 @@ class DirectGroups:
         Members of group D succeed unless they are orderly, so that they send no copies to a retry topic.
         """
         orderly = self._settings.is_orderly
-        fails = result == "later" and (orderly or member.is_broadcasting)
+        fails = result != "success" and (orderly or member.is_broadcasting)
         status: OrderlyStatus | ConcurrentStatus
         if orderly:
             status = OrderlyStatus.SUSPEND if fails else OrderlyStatus.SUCCESS

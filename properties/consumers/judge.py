@@ -33,6 +33,7 @@ from tornpage.properties.contract import GuaranteeBroken
 __all__ = [
     "JUDGES",
     "all_is_delivered",
+    "answer_is_of_its_kind",
     "cache_is_bounded",
     "copies_are_bounded",
     "copy_is_whole",
@@ -47,6 +48,7 @@ __all__ = [
     "nothing_is_given_twice",
     "nothing_is_passed_over",
     "order_is_kept",
+    "overdue_is_reported",
     "progress_is_corrected",
     "progress_never_decreases",
     "progress_reaches_the_end",
@@ -56,6 +58,8 @@ __all__ = [
 ]
 
 _FIRST_RETRY_LEVEL = 3
+_SCAN_MS = 60_000
+"""How often a member looks for overdue listeners."""
 
 
 # ---- J1, J7: the end of a run ----------------------------------------------------------------------------------------
@@ -237,6 +241,27 @@ def is_handed_over_whole(group: Group, event: Event) -> None:
         raise GuaranteeBroken(22, sentence, f"progress {least}", str(found))
 
 
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+_ANSWERS: Mapping[str, str] = {
+    "Heartbeat": "Done", "Leave": "Done", "LockQueues": "Locked", "Members": "MembersFound", "Pull": "Pulled",
+    "QueryBounds": "Bounds", "QueryOffset": "OffsetFound", "Route": "Routed", "SearchOffset": "OffsetFound",
+    "SendBack": "SentBack", "SendToRetry": "SentBack", "UnlockQueues": "Done", "UpdateOffset": "OffsetUpdated",
+}  # fmt: skip
+
+
+def answer_is_of_its_kind(request: str, answer: str, reason: object, sentence: object) -> None:
+    """Contract 8: a request has its answer or a refusal, whose reason is a `Refusal` with a sentence.
+
+    `request` and `answer` are names of kinds; `reason` and `sentence` are those of a refusal.
+    """
+    if answer == "Refused":
+        if type(reason).__name__ != "Refusal" or not isinstance(sentence, str):
+            raise GuaranteeBroken(8, f"a refusal of {request} has no reason", "a Refusal", f"{reason!r}, {sentence!r}")
+    elif answer != _ANSWERS[request] and not answer.startswith("_"):
+        raise GuaranteeBroken(8, f"the answer to {request} is of another kind", _ANSWERS[request], answer)
+
+
 # ---- J6: bounds ------------------------------------------------------------------------------------------------------
 
 
@@ -279,7 +304,7 @@ def no_request_is_hot(sent: Mapping[str, Collection[int]], most: int) -> None:
 
 
 def no_refusal_is_ignored(hasty: Sequence[str]) -> None:
-    """Contract 16 (J6): a refused pull or update of progress is not repeated within a second."""
+    """Contract 16 (J6): a refused update of progress is not repeated within a second."""
     if hasty:
         raise GuaranteeBroken(16, "a member repeats a request at once that was refused", "a second later", hasty[0])
 
@@ -294,6 +319,17 @@ def no_try_is_hot(group: Group, event: Event) -> None:
         if waited_ms < group.rules.pause_ms:
             sentence = f"a failed message of {_text(event.queue)} is tried again without a pause"
             raise GuaranteeBroken(23, sentence, f"{group.rules.pause_ms} ms", f"{waited_ms} ms")
+
+
+def overdue_is_reported(ran_ms: int, minutes: int, *, is_reported: bool) -> None:
+    """Contract 16: a run that takes longer than its limit is a finding after the next scan, and no other run is."""
+    limit_ms = 60_000 * minutes
+    if is_reported and ran_ms <= limit_ms:
+        raise GuaranteeBroken(16, "a listener counts as overdue too early", f"more than {limit_ms} ms", f"{ran_ms} ms")
+    if not is_reported and ran_ms > limit_ms + _SCAN_MS:
+        raise GuaranteeBroken(
+            16, "no finding names an overdue listener", f"at {limit_ms + _SCAN_MS} ms", f"{ran_ms} ms"
+        )
 
 
 # ---- J8: the broker after a crash ------------------------------------------------------------------------------------
@@ -360,7 +396,8 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     tries = max(group.tries[each] + each.times for each in failed) - 1 if rules.is_orderly else tried.times
     if group.copies.get(entry, 0) >= sum(group.tries[each] for each in failed):
         raise GuaranteeBroken(23, f"{name} is copied twice for one failed try", "one copy", "another one")
-    if is_dead and tries < rules.times_max:
+    asked = group.asked.get(tried, frozenset())
+    if is_dead and tries < rules.times_max and -1 not in asked:
         sentence = f"{name} becomes a dead letter too early"
         raise GuaranteeBroken(23, sentence, f"after {rules.times_max} retries", f"after {tries}")
     if tried not in group.tries and not (is_dead and rules.is_orderly):
@@ -368,9 +405,11 @@ def copies_are_bounded(group: Group, event: Event) -> None:
     if not is_dead and tried.times >= rules.times_max:
         sentence = f"{name} is retried after its last try"
         raise GuaranteeBroken(23, sentence, f"a dead letter after {rules.times_max} retries", f"retry {entry.times}")
-    expected = min(_FIRST_RETRY_LEVEL + tried.times, len(DELAYS_MS))
-    if not is_dead and record.level != expected:
-        raise GuaranteeBroken(23, f"{name} is retried with another delay", f"level {expected}", f"level {record.level}")
+    usual = min(_FIRST_RETRY_LEVEL + tried.times, len(DELAYS_MS))
+    legal = {level or usual for level in asked} or {usual}
+    if not is_dead and record.level not in legal:
+        wanted = " or ".join(f"level {level}" for level in sorted(legal))
+        raise GuaranteeBroken(23, f"{name} is retried with another delay", wanted, f"level {record.level}")
 
 
 def _copies_are_due(group: Group, event: Arrived) -> None:

@@ -58,9 +58,9 @@ class RecordedConnection:
     sent: dict[str, deque[int]] = field(default_factory=dict)
     """The times of requests within a second, by kind and queue."""
     refused: dict[Request, int] = field(default_factory=dict)
-    """When a refusal of a pull or an update arrived."""
+    """When a refusal of an update of progress arrived."""
     hasty: list[str] = field(default_factory=list)
-    """The requests that were repeated within a second after their refusal."""
+    """Those that were repeated within a second after their refusal."""
     is_partitioned: bool = False
     is_closed: bool = False
 
@@ -95,7 +95,7 @@ class RecordedConnection:
 
     def _note_repetition(self, request: Request, now_ms: int) -> None:
         """Note a request that repeats an equal one too soon after its refusal."""
-        if isinstance(request, Pull | UpdateOffset) and now_ms < self.refused.get(request, -_SECOND_MS) + _SECOND_MS:
+        if isinstance(request, UpdateOffset) and now_ms < self.refused.get(request, -_SECOND_MS) + _SECOND_MS:
             self.hasty.append(str(request))
 
     def notices(self) -> Sequence[MembersChanged]:
@@ -161,7 +161,7 @@ class RecordedConnection:
         assert sent.answer is not None
         if sent.call.outcome(self.now_ms()) is None:
             sent.call.settle(sent.answer)
-            if isinstance(sent.answer, Refused) and isinstance(sent.request, Pull | UpdateOffset):
+            if isinstance(sent.answer, Refused) and isinstance(sent.request, UpdateOffset):
                 self.refused[sent.request] = self.now_ms()
             self.arrived(self, sent)
         return True

@@ -115,6 +115,9 @@ _EXCHANGES_MAX = 8
 _LISTENERS_MAX = 4
 _QUEUES_MAX = 8
 _UNLIMITED = (1 << 31) - 1
+_SOON_LEVEL = 1
+"""The delay level that a listener asks for with `soon`: 1 s."""
+_OVERDUE_MIN = 1
 _SUSPENDED_MS, _TRIED_AGAIN_MS = 1_000, 5_000
 """The pause after a failed message: of an orderly queue, and of a message that could not be sent back."""
 _LEAP_MS, _IDLE_LEAP_MS = (20, 2_000), 12_000
@@ -377,6 +380,8 @@ class GroupTrial:
         return answer
 
     def _note_request(self, life: int, request: Request, answer: "Answer | Future[Answer]") -> None:
+        reason, sentence = getattr(answer, "reason", None), getattr(answer, "sentence", None)
+        judge.answer_is_of_its_kind(type(request).__name__, type(answer).__name__, reason, sentence)
         if isinstance(answer, Refused):
             self.hit[f"refused {answer.reason.name}"] += 1
         match request:
@@ -480,6 +485,7 @@ class GroupTrial:
                 pull_threshold_for_queue=settings.threshold,
                 consume_message_batch_max_size=settings.batch,
                 max_reconsume_times=-1 if unlimited else settings.retries,
+                consume_timeout=_OVERDUE_MIN,
             ),
             {BROKER: member.connection},
             incarnation=str(member.life),
@@ -541,6 +547,10 @@ class GroupTrial:
         if member.connection is not None:
             judge.no_request_is_hot(member.connection.sent, self.group.rules.requests_max)
             judge.no_refusal_is_ignored(member.connection.hasty)
+        if isinstance(consumer, PushConsumer):
+            for _, batch in member.running:
+                is_reported = any(f"batch {batch.number} runs for too long" in each for each in consumer.findings)
+                judge.overdue_is_reported(self.now_ms - batch.began_ms, _OVERDUE_MIN, is_reported=is_reported)
         if consumer.is_closed:
             self.hit["left in order"] += 1
             assert member.connection is not None
@@ -572,18 +582,35 @@ class GroupTrial:
         consumer = member.consumer
         assert consumer is not None
         self._action = None
-        is_success = result == "success"
-        self._see(seen.Finished(run, is_success, self.now_ms))
         self.hit[f"listener {result}"] += 1
         if isinstance(consumer, Puller):
-            observed("finish", partial(consumer.finish, batch, is_success=is_success))
-            return
-        status: ConcurrentStatus | OrderlyStatus
-        if self.settings.is_orderly:
-            status = OrderlyStatus.SUCCESS if is_success else OrderlyStatus.SUSPEND
+            self._see(seen.Finished(run, result == "success", self.now_ms))
+            observed("finish", partial(consumer.finish, batch, is_success=result == "success"))
+        elif self.settings.is_orderly:
+            self._finish_orderly(consumer, run, batch, result)
         else:
-            status = ConcurrentStatus.CONSUME_SUCCESS if is_success else ConcurrentStatus.RECONSUME_LATER
-        observed("finish", lambda: consumer.finish(batch, status, self.now_ms))
+            self._finish_concurrent(consumer, run, batch, result)
+
+    def _finish_orderly(self, consumer: PushConsumer, run: int, batch: Batch, result: Verdict) -> None:
+        """End an orderly listener. Every second success is a manual commit, and `first` is a manual rollback."""
+        self._see(seen.Finished(run, result == "success", self.now_ms))
+        status = {"success": OrderlyStatus.SUCCESS, "first": OrderlyStatus.ROLLBACK}.get(result, OrderlyStatus.SUSPEND)
+        is_manual = result == "first" or (result == "success" and run % 2 == 0)
+        if is_manual and result == "success":
+            status = OrderlyStatus.COMMIT
+        finish = partial(consumer.finish, batch, status, self.now_ms, auto_commit=not is_manual)
+        observed("finish", finish)
+
+    def _finish_concurrent(self, consumer: PushConsumer, run: int, batch: Batch, result: Verdict) -> None:
+        """End a concurrent listener: `first` acknowledges the first message, `soon` and `dead` ask for a delay."""
+        level = {"soon": _SOON_LEVEL, "dead": -1}.get(result, 0)
+        done = {"success": len(batch.messages), "first": 1}.get(result, 0)
+        self._see(seen.Finished(run, done == len(batch.messages), self.now_ms, done, level))
+        is_success = result in ("success", "first")
+        status = ConcurrentStatus.CONSUME_SUCCESS if is_success else ConcurrentStatus.RECONSUME_LATER
+        ack_index = 0 if result == "first" else None
+        finish = partial(consumer.finish, batch, status, self.now_ms, ack_index=ack_index, delay_level=level)
+        observed("finish", finish)
 
     def _arrived(self, connection: RecordedConnection, sent: Sent) -> None:
         """Note an answer that arrives at a living member."""

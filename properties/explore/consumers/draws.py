@@ -97,6 +97,7 @@ _MANUAL_SHARE = 0.12
 _SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
 """Files of a few messages, of which retention can delete some."""
 _COLD_SHARE = 0.3
+_OTHER_RESULTS: tuple[Verdict, ...] = ("first", "soon", "dead")
 _SEEDS = 1 << 20
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
 
@@ -345,7 +346,8 @@ def _direct(rng: Random) -> RunDirect:
 
 
 def _result(rng: Random) -> Verdict:
-    return "later" if rng.random() < 0.3 else "success"
+    """Draw a result: most are a success, and half of the others are the plain failure."""
+    return rng.choice(("later", "later", "later", *_OTHER_RESULTS)) if rng.random() < 0.35 else "success"
 
 
 def _crash(trial: GroupTrial, rng: Random) -> CrashBroker:
