@@ -68,7 +68,10 @@ Verdict = Literal["success", "later", "first", "soon", "dead"]
 of its batch only, or asks for a short delay (`soon`) or for a `dead` letter. An orderly listener rolls back with
 `first`; the other results are SUSPEND. A puller tries the message again after all of them but `success`.
 """
-RequestKind = Literal["query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset"]
+RequestKind = Literal[
+    "query_offset", "send_back", "send_to_retry", "pull", "members", "lock", "update_offset", "heartbeat", "route",
+    "bounds", "unlock", "leave",
+]  # fmt: skip
 """The kind of a request that a broker may answer with "busy"."""
 
 

@@ -12,13 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["DEFAULTS", "Case", "Kind", "cases", "derived"]
 
-Kind = Literal["member", "broker", "pull"]
-"""The settings of a member, of the broker's part, and of a pull consumer."""
+Kind = Literal["member", "broker", "pull", "context"]
+"""The settings of a member, of the broker's part and of a pull consumer, and what a listener may set for its batch."""
 
 _NAMES: Mapping[Kind, Mapping[str, Any]] = {
     "member": {"consumer_group": "G", "client_id": "c"},
     "broker": {"broker_name": "b"},
     "pull": {"group": "G"},
+    "context": {"queue": None},
 }
 
 DEFAULTS: Mapping[Kind, Mapping[str, Any]] = {
@@ -44,6 +45,7 @@ DEFAULTS: Mapping[Kind, Mapping[str, Any]] = {
         "repeated_keys_max": 10_000, "default_queue_nums": 0,
     },
     "pull": {},
+    "context": {"ack_index": None, "delay_level": 0, "suspend_ms": None, "auto_commit": True},
 }  # fmt: skip
 """The value of each setting that is not given. Choices are the names of their values."""
 
@@ -80,7 +82,8 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     """Yield settings with one value at a limit or one past it; the others have their defaults."""
-    for kind in DEFAULTS:
+    kinds: tuple[Kind, ...] = ("member", "broker", "pull")
+    for kind in kinds:
         for name in _ONE_OR_MORE[kind]:
             for number in (-1, 0, 1, 2):
                 yield _case(kind, {name: number}, name if number < 1 else "")

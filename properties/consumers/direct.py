@@ -87,9 +87,12 @@ class _Direct:
 
 
 class DirectGroups:
-    """The members of both groups. The trial owns clock, broker and model, and calls the methods in their order."""
+    """The members of both groups. The trial owns clock, broker and model, and calls the methods in their order.
 
-    def __init__(self, settings: GroupSettings, *, parts: Parts, tracker: DirtyTracker) -> None:
+    `hit` counts ends and results.
+    """
+
+    def __init__(self, settings: GroupSettings, *, parts: Parts, tracker: DirtyTracker, hit: Counter[str]) -> None:
         self._settings = settings
         self._parts = parts
         self._tracker = tracker
@@ -97,7 +100,7 @@ class DirectGroups:
         self._members: dict[tuple[bool, int], _Direct] = {}
         self._shared = _Had()
         self._least: Counter[int] = Counter()
-        self.hit: Counter[str] = Counter()
+        self._hit = hit
 
     @property
     def is_used(self) -> bool:
@@ -134,7 +137,7 @@ class DirectGroups:
         consumer, connection = member.consumer, member.connection
         if consumer is None or connection is None or not asked.end:
             return
-        self.hit[f"direct {asked.end}"] += 1
+        self._hit[f"direct {asked.end}"] += 1
         if asked.end == "leave":
             observed("shutdown", partial(consumer.shutdown, now_ms))
             for _ in range(_STEPS_MAX):
@@ -295,7 +298,7 @@ class DirectGroups:
             member.due_ms = observed("step of a member", partial(consumer.step, now_ms))
             member.stepped_ms = now_ms
             self._has_begun(member, host)
-            self._cache_is_bounded(consumer)
+            self._cache_is_bounded(consumer, host)
             while (batch := observed("take", partial(consumer.take, now_ms))) is not None:
                 if member.is_paused:
                     raise GuaranteeBroken(16, "a member that is paused gives a batch to its listener")
@@ -318,7 +321,7 @@ class DirectGroups:
             status = ConcurrentStatus.RECONSUME_LATER if fails else ConcurrentStatus.CONSUME_SUCCESS
         assert member.consumer is not None
         observed("finish", partial(member.consumer.finish, batch, status, now_ms))
-        self.hit["direct failure" if fails else "direct success"] += 1
+        self._hit["direct failure" if fails else "direct success"] += 1
         if fails and orderly:
             return
         ended = {(batch.queue.queue_id, each.queue_offset): now_ms for each in batch.messages}
@@ -402,8 +405,13 @@ class DirectGroups:
             if (queue_id, offset) not in had.ended
         ]
 
-    def _cache_is_bounded(self, consumer: PushConsumer) -> None:
-        """Contract 16: the limit of a topic is shared by the queues that a member holds."""
+    def _cache_is_bounded(self, consumer: PushConsumer, host: BrokerHost) -> None:
+        """Contract 16: the limit of a topic is shared by the queues that a member holds, and no lag is of more."""
+        for queue, lag in observed("lag", consumer.lag).items():
+            end = host.store.max_offset_in_queue(queue.topic, queue.queue_id)
+            if not 0 <= (lag.progress or 0) <= lag.max_offset <= end:
+                sentence = f"the lag of a member in {queue.java_text()} is outside the queue"
+                raise GuaranteeBroken(16, sentence, f"0 to {end}", str(lag))
         caches = consumer.process_queues()
         most = max(1, self._settings.threshold)
         for queue, cache in caches.items():

@@ -41,8 +41,8 @@ def entry_of(message: StoredMessage) -> Entry:
     return Entry(identity, message.reconsume_times, message.properties.get("TAGS") == TAG)
 
 
-_OF_COPIES = ("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "REAL_TOPIC", "REAL_QID", "DELAY")
-"""The properties that a copy has and its message has not."""
+_OF_COPIES = ("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "REAL_TOPIC", "REAL_QID", "DELAY", "WAIT")
+"""The properties that a copy may have and its message has not. WAIT shows in the durability of the copy."""
 
 
 def _described(message: StoredMessage, origin: str) -> dict[str, object]:
@@ -67,6 +67,7 @@ class BrokerHost:
         self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
         self.queues = settings.queues
         self.is_cold = settings.is_cold
+        self._broker_settings = BrokerSettings(broker_name=BROKER, long_polling=settings.holds_pulls)
         self._settings = settings
         self._clock = clock
         self.services: list[HandDriven] = []
@@ -115,7 +116,7 @@ class BrokerHost:
         )
         self._store = MessageStore.open(ROOT, config, files=self.files, clock=self._clock, parts=self._parts)
         self._broker = self._parts.of(ConsumerBroker)(
-            self._store, BrokerSettings(broker_name=BROKER), now_ms=self._clock(), parts=self._parts
+            self._store, self._broker_settings, now_ms=self._clock(), parts=self._parts
         )
         self._seen_end = self._store.max_offset
         config_of_topic = self._store.topic_configs().get(TOPIC)

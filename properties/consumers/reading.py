@@ -159,4 +159,4 @@ def _answer(call: Call, now_ms: int) -> Answer | CallError | None:
 
 def _is(what: str, expected: object, found: object) -> None:
     if found != expected:
-        raise GuaranteeBroken(8, f"{what} is wrong for a pull consumer", str(expected), str(found))
+        raise GuaranteeBroken(8, f"{what} is wrong", str(expected), str(found))

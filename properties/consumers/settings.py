@@ -9,6 +9,8 @@ from typing import Any
 
 from tornpage.impl.consumer.pull_consumer import PullConsumer
 from tornpage.impl.consumer.push_consumer import PushConsumer
+from tornpage.impl.consumer.queues import MessageQueue
+from tornpage.impl.consumer.running import ConsumeContext
 from tornpage.impl.consumer.settings import BrokerSettings, ConsumeFromWhere, ConsumerSettings, MessageModel
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.parts import Parts
@@ -18,6 +20,8 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 __all__ = ["PARTS", "consumer_settings_are_checked"]
 
 PARTS = 4
+_NAMES = ("consumer_group", "client_id", "broker_name", "queue")
+"""The settings without a default, or with a name for one."""
 _CHOICES: Mapping[str, type[Enum]] = {"message_model": MessageModel, "consume_from_where": ConsumeFromWhere}
 
 
@@ -44,12 +48,16 @@ def consumer_settings_are_checked(part: int, parts: Parts) -> None:
 
 
 def _defaults_are_right() -> None:
-    for kind in ("member", "broker"):
-        given = {"consumer_group": "G", "client_id": "c"} if kind == "member" else {"broker_name": "b"}
-        made = _settings(kind, given)  # type: ignore[arg-type]
-        found = {each.name: getattr(made, each.name) for each in fields(made) if each.name not in given}
+    kinds: tuple[tuple[Kind, Any], ...] = (
+        ("member", _settings("member", {"consumer_group": "G", "client_id": "c"})),
+        ("broker", _settings("broker", {"broker_name": "b"})),
+        ("context", ConsumeContext(MessageQueue("T", "b", 0))),
+    )
+    for kind, made in kinds:
+        expected = dict(DEFAULTS[kind])
+        found = {each.name: getattr(made, each.name) for each in fields(made) if each.name not in _NAMES}
         plain = {name: value.name if isinstance(value, Enum) else value for name, value in found.items()}
-        _is(f"the defaults of a {kind}", dict(DEFAULTS[kind]), plain)  # type: ignore[index]
+        _is(f"the defaults of a {kind}", expected, plain)
 
 
 def _settings(kind: Kind, given: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.requests import (
     Answer,
     Bounds,
+    Heartbeat,
     Locked,
     LockQueues,
     Members,
@@ -30,11 +31,13 @@ from tornpage.impl.consumer.requests import (
     Refusal,
     Refused,
     Request,
+    Route,
     SendBack,
     SendToRetry,
     UnlockQueues,
     UpdateOffset,
 )
+from tornpage.impl.consumer.requests import Leave as Leaves
 from tornpage.impl.consumer.settings import ConsumeFromWhere, ConsumerSettings
 from tornpage.impl.message.message import PutStatus
 from tornpage.model.consumers import events as seen
@@ -108,7 +111,8 @@ __all__ = ["GroupTrial", "Member"]
 
 _KINDS = {
     "query_offset": QueryOffset, "send_back": SendBack, "send_to_retry": SendToRetry, "pull": Pull, "members": Members,
-    "lock": LockQueues, "update_offset": UpdateOffset,
+    "lock": LockQueues, "update_offset": UpdateOffset, "heartbeat": Heartbeat, "route": Route, "bounds": QueryBounds,
+    "unlock": UnlockQueues, "leave": Leaves,
 }  # fmt: skip
 _ROUNDS_MAX = 40
 _EXCHANGES_MAX = 8
@@ -186,7 +190,7 @@ class GroupTrial:
         self._leases: dict[Queue, str] = {}
         self._pulled_at: dict[tuple[Queue, int], int] = {}
         self._action: tuple[int, int, int] | None = None
-        self.direct = DirectGroups(settings, parts=self._parts, tracker=tracker)
+        self.direct = DirectGroups(settings, parts=self._parts, tracker=tracker, hit=self.hit)
         self._open()
         self.host.set_queues(settings.queues)
 
@@ -679,8 +683,6 @@ class GroupTrial:
             self._round_direct(max(0, operation.by_ms), operation.result)
         self.direct.end(operation, self.host, self.now_ms)
         self._action = None
-        self.hit.update(self.direct.hit)
-        self.direct.hit.clear()
 
     def _round_direct(self, by_ms: int, result: Verdict) -> None:
         self.now_ms += by_ms

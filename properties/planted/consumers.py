@@ -19,7 +19,9 @@ from tornpage.impl.consumer.flow_control import FlowControl
 from tornpage.impl.consumer.hand_over import HandOver
 from tornpage.impl.consumer.holding import Holding, HoldingState, is_over
 from tornpage.impl.consumer.leases import Leases
+from tornpage.impl.consumer.member_table import MemberTable
 from tornpage.impl.consumer.messages import Batch, ConsumerMessage
+from tornpage.impl.consumer.offset_store import LocalOffsets
 from tornpage.impl.consumer.orderly import is_free
 from tornpage.impl.consumer.process_queue import ProcessQueue
 from tornpage.impl.consumer.pull_loop import PullLoop, corrected_offset, is_subscribed
@@ -72,10 +74,13 @@ from tornpage.model.consumers.operations import (
     Produce,
     RestartBroker,
     ResumeMember,
+    RunDirect,
     RunGroup,
     StepBroker,
     StepMember,
     TakeBatch,
+    UseMembers,
+    UseStateFiles,
 )
 from tornpage.properties.planted.record import Origin, PlantedBug
 from tornpage.properties.program.group_case import GroupSettings
@@ -112,6 +117,31 @@ class _FirstIsHighest(ProcessQueue):
         starts = super().put_message(messages)
         self.queue_offset_max = messages[0].queue_offset
         return starts
+
+
+class _FirstNotSaved(LocalOffsets):
+    """Note a first offset, and save it with the first progress."""
+
+    def persist_all(self, holdings: Any, now_ms: int) -> None:
+        if holdings:
+            super().persist_all(holdings, now_ms)
+
+
+class _VanishesUnseen(MemberTable):
+    """Remove members whose heartbeat is too old without a notice to the others."""
+
+    def expire(self, now_ms: int) -> None:
+        before = set(self.changed)
+        super().expire(now_ms)
+        self.changed = before
+
+
+class _BackupForgotten(ConfigFile):
+    """Keep no backup of the last version of a state file."""
+
+    def save(self, document: object) -> None:
+        self._last = self._in_backup
+        super().save(document)
 
 
 def _any_error_is_nothing(outcome: Any) -> bool:
@@ -547,4 +577,11 @@ BUGS = (
         Parts({corrected_offset: _past_the_expired}),
         consumers=(_SMALL_FILES, (Join(), RunGroup(by_ms=500), HangMember(), *[Produce(body_bytes=600)] * 5,
                                   StepBroker(), DeleteFiles(), ResumeMember(), PassTime(30_000)))),
+    PlantedBug("CC31", "the first offset of a broadcasting member is saved with its first progress only", 19,
+        Parts({LocalOffsets: _FirstNotSaved}),
+        consumers=(_PLAIN, (RunDirect(begins="last", end="kill"), Produce()))),
+    PlantedBug("CC32", "members get no notice of one that has vanished", 16,
+        Parts({MemberTable: _VanishesUnseen}), consumers=(_PLAIN, (UseMembers(26),))),
+    PlantedBug("CC33", "a state file has no backup of its last version", 13,
+        Parts({ConfigFile: _BackupForgotten}), consumers=(_PLAIN, (UseStateFiles(2),))),
 )  # fmt: skip

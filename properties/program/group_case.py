@@ -23,7 +23,7 @@ class GroupSettings:
     retries before the dead-letter queue. `threshold` is the most messages of a queue in the memory of a member,
     `pull_batch` those of one pull, `batch` those of one listener. `log_file_bytes` is the size of a log file: retention
     deletes whole files. With `is_cold` no message counts as being in memory, so that a group without progress begins by
-    its settings and not at 0.
+    its settings and not at 0. Without `holds_pulls` the broker answers a pull at once that finds nothing.
     """
 
     members: int = 2
@@ -39,6 +39,7 @@ class GroupSettings:
     batch: int = 1
     log_file_bytes: int = 1 << 16
     is_cold: bool = False
+    holds_pulls: bool = True
     disk: Disk = "posix-strict"
     bug: str = ""
 

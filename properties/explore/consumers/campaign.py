@@ -37,7 +37,9 @@ REQUIRED = (
     "partition_member", "busy query_offset", "busy send_back", "busy pull", "busy update_offset", "handed over",
     "sent back", "retry consumed", "listener success", "listener later",
     "refused FENCED", "add_queue", "allocate", "local crash", "files deleted", "slow_service",
-    "orderly", "concurrent", "manual", "commit_progress",
+    "orderly", "concurrent", "manual", "commit_progress", "drop_connection", "unsubscribed", "run_direct",
+    "direct success", "direct failure", "direct leave", "direct close", "direct kill", "try_consumer_settings",
+    "use_cache", "use_members", "use_owners", "use_state_files",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 REQUIRED_OF_ALL = (

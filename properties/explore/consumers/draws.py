@@ -96,7 +96,7 @@ _SLOW_SHARE = 0.35
 _MANUAL_SHARE = 0.12
 _SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
 """Files of a few messages, of which retention can delete some."""
-_COLD_SHARE = 0.3
+_COLD_SHARE, _POLLING_SHARE = 0.3, 0.85
 _OTHER_RESULTS: tuple[Verdict, ...] = ("first", "soon", "dead")
 _SEEDS = 1 << 20
 _FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
@@ -120,6 +120,7 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
         strategy=rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
         begins=rng.choice(("first", "first" if has_small_files or is_cold else "last")),
         is_cold=is_cold,
+        holds_pulls=rng.random() < _POLLING_SHARE,
         retries=rng.choice((16, 16, 1, 2)),
         threshold=rng.choice((1000, 1000, 1, 2)),
         pull_batch=rng.choice((32, 2, 1)),

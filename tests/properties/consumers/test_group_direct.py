@@ -1,0 +1,140 @@
+"""Test that members in the process of the broker are judged, and that wrong parts are found by their models."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tornpage.impl.consumer.broker import ConsumerBroker
+from tornpage.impl.consumer.connection import DirectConnection
+from tornpage.impl.consumer.flow_control import FlowControl
+from tornpage.impl.consumer.heartbeats import Heartbeats
+from tornpage.impl.consumer.lag import QueueLag
+from tornpage.impl.consumer.offset_store import LocalOffsets
+from tornpage.impl.consumer.process_queue import ProcessQueue
+from tornpage.impl.consumer.push_consumer import PushConsumer
+from tornpage.impl.consumer.queue_locks import QueueLocks
+from tornpage.impl.consumer.rebalance import Rebalance
+from tornpage.impl.consumer.settings import ConsumerSettings
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.config_table import ConfigTable
+from tornpage.model.consumers.operations import (
+    DropConnection,
+    GroupOperation,
+    HoldResults,
+    Join,
+    PassTime,
+    Produce,
+    RunDirect,
+    RunGroup,
+    StepMember,
+    Subscribe,
+    TryConsumerSettings,
+    UseCache,
+    UseMembers,
+    UseOwners,
+    UseStateFiles,
+)
+from tornpage.properties.consumers.trial import GroupTrial
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.program.group_case import GroupSettings
+
+_PUTS = (Produce(), Produce(1), Produce(tag="B"), Produce(1))
+_BOTH = (
+    RunDirect(is_broadcasting=False),
+    RunDirect(1, is_broadcasting=False),
+    *_PUTS,
+    RunDirect(is_broadcasting=False),
+)
+_ALONE = (RunDirect(begins="last"), *_PUTS, RunDirect(result="later"), RunDirect(end="leave"), RunDirect())
+_AGAIN = (RunDirect(), *_PUTS, RunDirect(end="leave"), RunDirect())
+_CACHES = tuple(UseCache(seed) for seed in range(40))
+_OWNERS = tuple(UseOwners(seed) for seed in range(60))
+_MEMBERS = tuple(UseMembers(seed) for seed in range(20))
+_FILES = tuple(UseStateFiles(seed) for seed in range(40))
+_SETTINGS = tuple(TryConsumerSettings(part) for part in range(4))
+
+
+def carried_out(tracker: DirtyTracker, operations: tuple[GroupOperation, ...], **settings: Any) -> GroupTrial:
+    trial = GroupTrial(GroupSettings(**settings), tracker=tracker)
+    for operation in operations:
+        trial.run(operation)
+    trial.finish()
+    return trial
+
+
+@pytest.mark.parametrize("is_orderly", [False, True])
+@pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.parametrize(
+    "operations", [_BOTH, _ALONE, (*_PUTS, RunDirect(begins="time"), *_PUTS, RunDirect(end="kill"))]
+)
+def test_members_get_what_they_have_to(
+    tracker: DirtyTracker, operations: tuple[GroupOperation, ...], is_cold: bool, is_orderly: bool
+) -> None:
+    trial = carried_out(tracker, operations, is_cold=is_cold, is_orderly=is_orderly)
+    assert trial.hit["direct success"] + trial.hit["direct failure"] >= 3
+
+
+def test_member_without_its_topic_gets_nothing_until_it_subscribes_again(tracker: DirtyTracker) -> None:
+    trial = GroupTrial(GroupSettings(), tracker=tracker)
+    for operation in (Join(), RunGroup(6, 500), Subscribe(), RunGroup(6, 500), Produce(), RunGroup(6, 500)):
+        trial.run(operation)
+    assert not trial.hit["listener success"]
+    trial.finish()
+    assert trial.hit["listener success"] == 1
+
+
+def test_member_whose_connection_ended_joins_again(tracker: DirtyTracker) -> None:
+    trial = GroupTrial(GroupSettings(), tracker=tracker)
+    for operation in (Join(), RunGroup(6, 500), DropConnection()):
+        trial.run(operation)
+    assert trial.members[0].consumer is not None
+    trial.run(Produce())
+    trial.run(RunGroup(8, 6_000))
+    assert trial.hit["listener success"] == 1
+
+
+def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that changes the answer of the one that is replaced."""
+    before = getattr(kind, name)
+    return lambda self, *given, **named: change(before(self, *given, **named))
+
+
+@pytest.mark.parametrize(
+    ("operations", "where", "name", "wrong", "sentence"),
+    [
+        (_AGAIN, LocalOffsets, "persist_all", lambda self, holdings, now_ms: None, "gets a finished message again"),
+        (_ALONE, QueueLag, "diff", property(lambda self: 1), "lag"),
+        (_BOTH, Rebalance, "wake", lambda self: None, "do not divide the queues"),
+        (_BOTH, Heartbeats, "step", _changed(Heartbeats, "step", lambda due_ms: 0), "step after step without a pause"),
+        (_BOTH, DirectConnection, "watch", lambda self, wake: None, "do not divide the queues|never"),
+        (_CACHES, FlowControl, "room", _changed(FlowControl, "room", lambda room: room + 1), "room of a cache"),
+        (_CACHES, ProcessQueue, "rollback", lambda self: None, "the cache after rollback"),
+        (_OWNERS, QueueLocks, "note_pull", lambda self, *given: None, "the owner after"),
+        (_FILES, ConfigTable, "delete", lambda self, key: False, "the answer to a removal"),
+        (_FILES, ConfigFile, "save", lambda self, document: None, "the file after"),
+        (_SETTINGS, ConsumerSettings, "suspend_ms", lambda self, asked_ms: 10, "suspend_ms of"),
+        (_MEMBERS, ConsumerBroker, "notices", lambda self, client_id: (), "the notices of a client"),
+    ],
+)
+def test_wrong_part_is_found(
+    tracker: DirtyTracker,
+    monkeypatch: pytest.MonkeyPatch,
+    operations: tuple[GroupOperation, ...],
+    where: Any,
+    name: str,
+    wrong: Any,
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(where, name, wrong)
+    with pytest.raises(GuaranteeBroken, match=sentence):
+        carried_out(tracker, operations)
+
+
+def test_overdue_listener_is_reported(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    operations = (Produce(), HoldResults(), Join(), RunGroup(6, 500), PassTime(125_000), StepMember())
+    carried_out(tracker, operations)
+    monkeypatch.setattr(PushConsumer, "_report_overdue", lambda self, now_ms: None)
+    with pytest.raises(GuaranteeBroken, match="no finding names an overdue listener"):
+        carried_out(tracker, operations)
