@@ -39,32 +39,34 @@ class Concurrent:
         self._leases = leases
         self._returns = client.parts.of(Returns)(client)
         self._note_progress = client.parts.of(note_progress)
-        self._ready: deque[tuple[Holding, list[ConsumerMessage], bool]] = deque()  # whether it is a retry
-        self._retries: list[tuple[int, int, Holding, ConsumerMessage]] = []
+        self._ready: deque[tuple[Holding, list[ConsumerMessage], int | None]] = deque()
+        """The delay level of a retry that its last listener asked for, None for other batches."""
+        self._retries: list[tuple[int, int, Holding, ConsumerMessage, int]] = []
         self._numbers = count(1)
 
     def submit(self, holding: Holding, messages: Sequence[ConsumerMessage]) -> None:
         """Queue pulled messages for consumption, in batches."""
         size = self._client.settings.consume_message_batch_max_size
         for begin in range(0, len(messages), size):
-            self._ready.append((holding, list(messages[begin : begin + size]), False))
+            self._ready.append((holding, list(messages[begin : begin + size]), None))
 
     def take(self, now_ms: int) -> Batch | None:
         """Return the next batch, None if none may run now.
 
-        A retry does not run during a hand-over, which may end before its listener does. Its message is sent back again.
+        A retry does not run during a hand-over, which may end before its listener does. Its message is sent back again,
+        with the delay level of the return that failed.
         """
         for _ in range(len(self._ready)):
-            holding, messages, is_retry = self._ready.popleft()
+            holding, messages, delay_level = self._ready.popleft()
             if holding.process_queue.dropped:
                 continue
             if not self._may_run(holding, now_ms):
-                self._ready.append((holding, messages, is_retry))
+                self._ready.append((holding, messages, delay_level))
                 continue
             cached = [each for each in messages if holding.process_queue.msg_tree_map.get(each.queue_offset) is each]
-            if is_retry and holding.state is HoldingState.DRAINING:
+            if delay_level is not None and holding.state is HoldingState.DRAINING:
                 for message in cached:
-                    self._returns.add(holding, message, now_ms)
+                    self._returns.add(holding, message, now_ms, delay_level=delay_level)
             elif cached:  # the others were cut at the begin of a hand-over
                 return self._begin(holding, cached, now_ms)
         return None
@@ -121,8 +123,9 @@ class Concurrent:
                 self._remove(each.holding, [each.message], now_ms)
             else:
                 each.message.reconsume_times += 1
-                heapq.heappush(self._retries, (now_ms + _RETRY_MS, next(self._numbers), each.holding, each.message))
+                retry = now_ms + _RETRY_MS, next(self._numbers), each.holding, each.message, each.delay_level
+                heapq.heappush(self._retries, retry)
         while self._retries and self._retries[0][0] <= now_ms:
-            _, _, holding, message = heapq.heappop(self._retries)
-            self._ready.append((holding, [message], True))
+            _, _, holding, message, delay_level = heapq.heappop(self._retries)
+            self._ready.append((holding, [message], delay_level))
         return min(due_ms, self._retries[0][0] if self._retries else NEVER)

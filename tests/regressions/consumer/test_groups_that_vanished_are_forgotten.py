@@ -1,7 +1,7 @@
-"""The broker keeps nothing of a group without members, and no notice of a client that is gone.
+"""The broker keeps nothing of a group without members, and no notice for a lost client.
 
 Symptom: each group that ever had a member kept an entry in the table of members, and each scan walked over all of them.
-A client that vanished without a word kept its notices. Both grew as long as the broker lived.
+A client that died kept its notices. Both grew as long as the broker lived.
 Cause: removing the last member kept its empty group, and only the client itself took its notices.
 Fix: a group ends with its last member, and notices end with the last membership of their client
 (impl/consumer/member_table.py, impl/consumer/broker.py).
