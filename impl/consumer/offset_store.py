@@ -167,9 +167,9 @@ class LocalOffsets(_Table):
         return call
 
     def keep_first(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
-        """Save a first offset; without that the next process would decide it again, past messages of meanwhile.
+        """Save a first offset.
 
-        The answer is `Refused` if it cannot be saved, and the offset is not kept then.
+        Without that the next process would decide it again, past messages that came meanwhile. The answer is `Refused` if it cannot be saved, and the offset is not kept then.
         """
         is_new = queue not in self._offsets
         offset = self._offsets.setdefault(queue, offset)

@@ -1,4 +1,4 @@
-"""Specify the cache of one queue at a member, and the limits of what it may hold (spec: consumers, 3 and 4).
+"""Specify the cache of one queue at a member, and its limits (spec: consumers, 3 and 4).
 
 A cache has the messages that were pulled and are not finished. An orderly listener takes some of them. Each function
 returns the next cache, and with it the progress where the operation has one. Progress is the smallest offset that is
@@ -17,8 +17,9 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The sizes of bodies by offset: of messages that wait, and of those that an orderly listener has.
+    """The sizes of bodies by offset.
 
+    `waiting` are those of messages that wait, `taken` of those that an orderly listener has.
     `last` is the highest offset that was put. `is_consuming` is true from the first message until a take finds none.
     """
 

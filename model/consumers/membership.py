@@ -46,7 +46,10 @@ class Membership:
         return replace(self, members=members)._changed({group for group, _ in gone}, told)
 
     def _changed(self, groups: set[str], but: str = "") -> "Membership":
-        """Notify the members of groups, except for one client. Clients without a group lose their notices."""
+        """Notify the members of groups, except for one client.
+
+        Clients without a group lose their notices.
+        """
         living = {client for _, client in self.members}
         kept = {(group, client) for group, client in self.notices if client in living} if groups else self.notices
         new = {(group, client) for group, client in self.members if group in groups and client != but}

@@ -181,7 +181,10 @@ class ResumeMember:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Let a member subscribe the topic again, or no longer: it hands its queues over then, and stays a member."""
+    """Let a member subscribe the topic again, or no longer.
+
+    Without the topic it hands its queues over, and stays a member.
+    """
 
     member: int = 0
     again: bool = False
@@ -444,7 +447,10 @@ class TryConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class UseCache:
-    """Use the cache of one queue alone, by operations drawn from a seed (`model.consumers.cache`)."""
+    """Use the cache of one queue alone, by calls drawn from a seed.
+
+    Its model is `model.consumers.cache`.
+    """
 
     seed: int = 0
     op: Literal["use_cache"] = "use_cache"
@@ -452,7 +458,10 @@ class UseCache:
 
 @dataclass(frozen=True, slots=True)
 class UseOwners:
-    """Use the broker's table of owners alone, by requests drawn from a seed (`model.consumers.owners`)."""
+    """Use the broker's table of owners alone, by calls drawn from a seed.
+
+    Its model is `model.consumers.owners`.
+    """
 
     seed: int = 0
     op: Literal["use_owners"] = "use_owners"
@@ -460,7 +469,10 @@ class UseOwners:
 
 @dataclass(frozen=True, slots=True)
 class UseMembers:
-    """Use the broker's part of membership alone, by requests drawn from a seed (`model.consumers.membership`)."""
+    """Use the broker's part of membership alone, by requests drawn from a seed.
+
+    Its model is `model.consumers.membership`.
+    """
 
     seed: int = 0
     op: Literal["use_members"] = "use_members"
@@ -468,7 +480,10 @@ class UseMembers:
 
 @dataclass(frozen=True, slots=True)
 class UseStateFiles:
-    """Use an owner of a state file alone, by operations drawn from a seed (`model.consumers.state_files`)."""
+    """Use an owner of a state file alone, by calls drawn from a seed.
+
+    Its model is `model.consumers.state_files`.
+    """
 
     seed: int = 0
     op: Literal["use_state_files"] = "use_state_files"

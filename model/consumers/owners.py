@@ -1,4 +1,4 @@
-"""Specify the owners of queues at the broker, and the members of groups (contracts 20 and 22).
+"""Specify the owners of queues at the broker (contracts 20 and 22).
 
 1. A queue has at most one owner. A claim is granted if there is none, if the owner has given the queue up, if it is the
    process of the claim, or if its lease is over. A claim that does not wait is also granted if the owner is no member.
@@ -28,7 +28,10 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The owner of each queue. `given_up` has the last token that a process gave up, by queue and process."""
+    """The owner of each queue.
+
+    `given_up` has the last token that a process gave up, by queue and process.
+    """
 
     live_ms: int
     waits_until_ms: int

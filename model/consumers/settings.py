@@ -1,4 +1,4 @@
-"""Specify defaults and valid values of the settings of consumers and of their broker (contract 8).
+"""Specify defaults and valid values of the settings of consumers (contract 8).
 
 `DEFAULTS` has the value of each setting that is not given, by the kind of settings. `cases` lists values at the limits
 and one past them, with the setting that is refused. `derived` lists values that follow from settings.

@@ -72,7 +72,10 @@ class Offsets:
         return Offsets({key: offsets for key, offsets in self.of.items() if key not in keys})
 
     def restarted(self, topic: str, *, is_memory: bool) -> "Offsets":
-        """Return the offsets after a topic's numbers restart: forgotten in memory, 0 on the disk until then."""
+        """Return the offsets after the numbers of a topic restart.
+
+        They are forgotten in memory, and 0 on the disk before that.
+        """
         if is_memory:
             return self.without([key for key in self.of if key[0] == topic])
         return Offsets({key: dict.fromkeys(at, 0) if key[0] == topic else at for key, at in self.of.items()})

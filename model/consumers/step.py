@@ -211,7 +211,7 @@ def _began(group: Group, event: Began) -> Group:
 
 
 def _finished(group: Group, event: Finished) -> Group:
-    """Return the group after a result: of all entries of a run, or of some with a success and the others without."""
+    """Return the group after a result, which may be a success of the first entries only."""
     run = group.runs.get(event.run)
     if run is None:
         return group

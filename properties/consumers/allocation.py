@@ -65,7 +65,7 @@ def judge_allocation(strategy: str, queues: int, members: int, *, parts: Parts) 
 
 
 def _others_get_nothing(strategy: str, way: Strategy, listed: list[MessageQueue], names: list[str]) -> None:
-    """Contract 22 (J4): a client that is not in the view gets no queue, unless its queues are configured."""
+    """Contract 22 (J4): a client that is not in the view gets no queue without configuration."""
     found = observed("allocate", partial(way, "other", listed, names))
     if strategy != "CONFIG" and found:
         raise GuaranteeBroken(22, f"a client that is no member gets queues by {strategy}", "none", str(found))
@@ -86,7 +86,7 @@ def _views_are_checked(way: Strategy, listed: list[MessageQueue], names: list[st
 
 
 def _settings_are_checked(listed: list[MessageQueue]) -> None:
-    """Contract 8: strategies are refused that would leave queues to nobody, or give one twice."""
+    """Contract 8: strategies are refused that would leave a queue without a reader, or give it twice."""
     _is_refused("a machine room without a name", partial(MachineRoom, frozenset()), ValueError)
     _is_refused("a ring without nodes", partial(ConsistentHash, 0), ValueError)
     _is_refused("a queue that is configured twice", partial(Configured, (listed[0], listed[0])), ValueError)
@@ -103,7 +103,7 @@ def _settings_are_checked(listed: list[MessageQueue]) -> None:
         if not room:
             _is_refused(f"a queue of {broker} outside the rooms", strict, Unconsumed)
         elif observed("allocate", strict) != [queue]:
-            raise GuaranteeBroken(22, f"a queue of {broker} is left to nobody", str(queue))
+            raise GuaranteeBroken(22, f"a queue of {broker} is left without a reader", str(queue))
 
 
 def _order_is_that_of_java(parts: Parts) -> None:

@@ -1,4 +1,4 @@
-"""Use the cache of one queue as a member does, and compare it with the model (contract 16).
+"""Use the cache of one queue alone, and compare it with the model (contract 16).
 
 The operations and their arguments are drawn from a seed. After each of them all counts of the cache are compared, and
 what its limits leave to pull.

@@ -1,4 +1,6 @@
-"""Run members in the process of the broker as `RunningConsumer` does, and judge what they get (contracts 16, 19 to 22).
+"""Run members in the process of the broker as `RunningConsumer` does, and judge them.
+
+The contracts are 16 and 19 to 22.
 
 A member of group B is broadcasting and has a disk of its own. Members of group D share the queues. A member is stepped
 when the time is due that its last step returned, or after a wake-up by its connection or its listener. Nothing else
@@ -87,9 +89,9 @@ class _Direct:
 
 
 class DirectGroups:
-    """The members of both groups. The trial owns clock, broker and model, and calls the methods in their order.
+    """The members of both groups.
 
-    `hit` counts ends and results.
+    The trial owns clock, broker and model, and calls the methods in their order. `hit` counts ends and results.
     """
 
     def __init__(self, settings: GroupSettings, *, parts: Parts, tracker: DirtyTracker, hit: Counter[str]) -> None:
@@ -162,9 +164,10 @@ class DirectGroups:
         self._shared.again |= set(self._shared.ended)
 
     def records_are_lost(self, host: BrokerHost) -> None:
-        """Forget what was had of records that a crash has taken. Broadcasting members begin with an empty disk.
+        """Forget what was had of records that a crash has taken.
 
-        Their progress is of messages that the broker no longer has, and nobody else has it to correct it.
+        Broadcasting members begin with an empty disk. Their progress is of messages that the broker has lost, and the
+        broker cannot correct it.
         """
         for queue, offset in tuple(self._shared.ended):
             if offset >= host.store.max_offset_in_queue(TOPIC, queue):
@@ -199,7 +202,10 @@ class DirectGroups:
         return Counter(queue for share in assigned for queue in share if queue.topic == TOPIC)
 
     def changes(self) -> Iterator[tuple[bool, int]]:
-        """Yield each change of the members of group D that has to be fast: one leaves in order, and comes back."""
+        """Yield each change of group D that has to be fast.
+
+        A member leaves in order, and joins again.
+        """
         shared = [each for each in self._members.values() if not each.is_broadcasting]
         if len(shared) == _MEMBERS:
             yield from ((False, 1), (True, _MEMBERS))
@@ -213,7 +219,10 @@ class DirectGroups:
             self.end(RunDirect(0, is_broadcasting=False, end="leave"), host, now_ms)
 
     def is_divided(self, host: BrokerHost, members: int) -> bool:
-        """Return whether each queue has one owner, and some members have as many queues as others, or one more."""
+        """Return whether each queue has one owner.
+
+        There are `members` members, and their numbers of queues differ by at most 1.
+        """
         shares = [
             sum(queue.topic == TOPIC for queue in each.consumer.assigned())
             for each in self._members.values()
@@ -280,7 +289,7 @@ class DirectGroups:
         member.wake()
 
     def _gone(self, member: _Direct) -> None:
-        """Note that a process ends without a word: what it has not stored may come again."""
+        """Note that a process dies: what it has not stored may come again."""
         if member.consumer is not None:
             member.had.again |= set(member.ended)
 
@@ -366,7 +375,10 @@ class DirectGroups:
             member.had.first[queue_id] = begun[queue_id]
 
     def _progress(self, member: _Direct, host: BrokerHost) -> dict[int, int]:
-        """Return the progress of a member by queue id: at the broker, or what it says itself about its own."""
+        """Return the progress of a member by queue id.
+
+        It is stored at the broker. A broadcasting member returns its own.
+        """
         if not member.is_broadcasting:
             return host.store.consumer_offsets(TOPIC).get(member.group, {})
         assert member.consumer is not None
@@ -376,7 +388,10 @@ class DirectGroups:
     # ---- judges --------------------------------------------------------------------------------------------------
 
     def _is_right(self, member: _Direct, batch: Batch, group: Group, now_ms: int) -> None:
-        """Contracts 19 to 22: a batch has subscribed messages that were not consumed, orderly ones in order."""
+        """Contracts 19 to 22: a batch has subscribed messages that were not consumed.
+
+        Those of an orderly member come in order.
+        """
         queue_id, had = batch.queue.queue_id, member.had
         others = [each for each in self._members.values() if each.had is had and each is not member]
         stale = {key for each in others if now_ms - each.stepped_ms > _STALE_MS for key in each.ended}
@@ -406,7 +421,10 @@ class DirectGroups:
         ]
 
     def _cache_is_bounded(self, consumer: PushConsumer, host: BrokerHost) -> None:
-        """Contract 16: the limit of a topic is shared by the queues that a member holds, and no lag is of more."""
+        """Contract 16: the queues of a member share the limit of a topic.
+
+        No lag is outside its queue.
+        """
         for queue, lag in observed("lag", consumer.lag).items():
             end = host.store.max_offset_in_queue(queue.topic, queue.queue_id)
             if not 0 <= (lag.progress or 0) <= lag.max_offset <= end:
@@ -421,9 +439,12 @@ class DirectGroups:
                 )
 
     def _progress_is_kept(self, member: _Direct, host: BrokerHost, *, before_ms: int) -> None:
-        """Contract 22: results that are old enough are stored, so that the next process gets them not again."""
+        """Contract 22: results that are old enough are stored.
+
+        So the next process does not get their messages again.
+        """
         if member.is_broadcasting:
-            return  # the next process shows it: what it gets again is judged
+            return  # what the next process gets again is judged
         found = self._progress(member, host)
         for queue_id, first in member.had.first.items():
             least = first

@@ -251,7 +251,7 @@ _ANSWERS: Mapping[str, str] = {
 
 
 def answer_is_of_its_kind(request: str, answer: str, reason: object, sentence: object) -> None:
-    """Contract 8: a request has its answer or a refusal, whose reason is a `Refusal` with a sentence.
+    """Contract 8: a request has its answer, or a refusal with a reason and a sentence.
 
     `request` and `answer` are names of kinds; `reason` and `sentence` are those of a refusal.
     """
@@ -310,7 +310,7 @@ def no_refusal_is_ignored(hasty: Sequence[str]) -> None:
 
 
 def no_try_is_hot(group: Group, event: Event) -> None:
-    """Contract 23 (J6): a message that failed comes to the same listener again after a pause only."""
+    """Contract 23 (J6): a failed message comes to its listener again after a pause."""
     if not isinstance(event, Began):
         return
     failed = group.held.get(Place(event.life, event.queue), Held()).failed
@@ -322,7 +322,10 @@ def no_try_is_hot(group: Group, event: Event) -> None:
 
 
 def overdue_is_reported(ran_ms: int, minutes: int, *, is_reported: bool) -> None:
-    """Contract 16: a run that takes longer than its limit is a finding after the next scan, and no other run is."""
+    """Contract 16: a run that takes longer than its limit is a finding after the next scan.
+
+    No other run is a finding.
+    """
     limit_ms = 60_000 * minutes
     if is_reported and ran_ms <= limit_ms:
         raise GuaranteeBroken(16, "a listener counts as overdue too early", f"more than {limit_ms} ms", f"{ran_ms} ms")

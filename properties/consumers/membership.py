@@ -1,4 +1,4 @@
-"""Use the broker's part of membership alone, and compare each answer with the model (contract 16).
+"""Use the broker's part of membership alone, and compare it with the model (contract 16).
 
 The requests and their arguments are drawn from a seed. Clients are in several groups, change their subscriptions, have
 second processes, and vanish.

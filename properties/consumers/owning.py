@@ -1,4 +1,4 @@
-"""Use the table of owners of the broker, and compare each answer with the model (contracts 20 and 22).
+"""Use the broker's table of owners, and compare it with the model (contracts 20, 22).
 
 The operations and their arguments are drawn from a seed. Requests are late, repeated, and of former owners.
 """

@@ -33,7 +33,7 @@ __all__ = ["READER", "lags_are_right", "read_broker"]
 
 READER = "P"
 """The group of the pull consumer."""
-_NOBODY = "N"
+_NO_MEMBERS = "N"
 """A group that no member ever joins."""
 _ELSEWHERE = MessageQueue(TOPIC, "no broker", 0)
 
@@ -104,7 +104,7 @@ def _has_lag(host: BrokerHost) -> None:
 def lags_are_right(
     life: int, consumer: PushConsumer, host: BrokerHost, pullers: Mapping[Queue, frozenset[int]]
 ) -> None:
-    """Contract 16: at the end a member says that it has the queues that it reads, and that nothing is left in them."""
+    """Contract 16: at the end a member names the queues that it reads, without lag."""
     assigned = observed("assigned", consumer.assigned)
     reads = sorted(queue.queue_id for queue, lives in pullers.items() if life in lives)
     _is("the list of the queues of a member", reads, [each.queue_id for each in assigned if each.topic == TOPIC])
@@ -116,26 +116,27 @@ def lags_are_right(
 
 
 def _never_joined(host: BrokerHost, number: int) -> None:
-    """Ask about a group that no member ever joined: it has no member, no progress, and all messages before it.
+    """Ask about a group that no member ever joined.
 
-    It begins at 0 in a young queue; in other queues its client decides.
+    It has no member, no progress, and all messages before it. It begins at 0 in a young queue. In other queues its
+    client decides.
     """
     store, broker, queue = host.store, host.broker, MessageQueue(TOPIC, BROKER, number)
     _is(
         "the list of members",
         MembersFound(()),
-        observed("members", partial(broker.handle, Members(_NOBODY, TOPIC), "x", 0)),
+        observed("members", partial(broker.handle, Members(_NO_MEMBERS, TOPIC), "x", 0)),
     )
     least, most = store.min_offset_in_queue(TOPIC, number), store.max_offset_in_queue(TOPIC, number)
     is_young = least <= 0 and not (host.is_cold and most)
     expected = OffsetFound(OffsetStatus.NOT_STORED, 0) if is_young else OffsetFound(OffsetStatus.NOT_FOUND, -1)
-    found = observed("query", partial(broker.handle, QueryOffset(_NOBODY, queue), "x", 0))
-    _is("the progress of a group that nobody joined", expected, found)
-    _is("its topics", [], observed("topics_of_group", partial(store.topics_of_group, _NOBODY)))
-    _is("its lag", {}, observed("lag_of_group", partial(lag_of_group, store, _NOBODY)))
+    found = observed("query", partial(broker.handle, QueryOffset(_NO_MEMBERS, queue), "x", 0))
+    _is("the progress of a group without members", expected, found)
+    _is("its topics", [], observed("topics_of_group", partial(store.topics_of_group, _NO_MEMBERS)))
+    _is("its lag", {}, observed("lag_of_group", partial(lag_of_group, store, _NO_MEMBERS)))
     ends = sum(store.max_offset_in_queue(TOPIC, each) for topic, each in store.queues() if topic == TOPIC)
-    _is("its backlog", ends, observed("diff_total", partial(store.diff_total, _NOBODY, TOPIC)))
-    _is("its dead letters", 0, observed("dead_letters_of", partial(dead_letters_of, store, _NOBODY)))
+    _is("its backlog", ends, observed("diff_total", partial(store.diff_total, _NO_MEMBERS, TOPIC)))
+    _is("its dead letters", 0, observed("dead_letters_of", partial(dead_letters_of, store, _NO_MEMBERS)))
 
 
 def _progress_of_the_group(host: BrokerHost, number: int) -> None:

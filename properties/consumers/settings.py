@@ -26,7 +26,7 @@ _CHOICES: Mapping[str, type[Enum]] = {"message_model": MessageModel, "consume_fr
 
 
 def consumer_settings_are_checked(part: int, parts: Parts) -> None:
-    """Contract 8: settings have the stated defaults, and are refused for an invalid value only.
+    """Contract 8: settings have the stated defaults, and only invalid values are refused.
 
     The error names the setting. A part is a fourth of the cases; each part has all defaults.
     """

@@ -1,4 +1,4 @@
-"""Use the owners of state files alone, and compare answers and files with the model (contracts 13 and 17).
+"""Use the owners of state files alone, and compare them with the model (contracts 13, 17).
 
 The operations and their arguments are drawn from a seed. Files are loaded again by new owners, sometimes after the file
 or its backup was lost, emptied or torn. The bytes are read by the decoder of the harness and not by that of the store.
@@ -390,7 +390,7 @@ _DEPTH = 60
 
 
 def _documents_are_kept(rng: Random) -> None:
-    """Contract 13: a document is read as it was written, by the store and by the harness; invalid ones are refused."""
+    """Contract 13: a document is read as it was written, and an invalid one is refused."""
     document = _drawn(rng, 3)
     text = observed("written", partial(written, document))
     for what, found in (

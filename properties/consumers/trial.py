@@ -596,7 +596,10 @@ class GroupTrial:
             self._finish_concurrent(consumer, run, batch, result)
 
     def _finish_orderly(self, consumer: PushConsumer, run: int, batch: Batch, result: Verdict) -> None:
-        """End an orderly listener. Every second success is a manual commit, and `first` is a manual rollback."""
+        """End an orderly listener.
+
+        Every second success is a manual commit, and `first` is a manual rollback.
+        """
         self._see(seen.Finished(run, result == "success", self.now_ms))
         status = {"success": OrderlyStatus.SUCCESS, "first": OrderlyStatus.ROLLBACK}.get(result, OrderlyStatus.SUSPEND)
         is_manual = result == "first" or (result == "success" and run % 2 == 0)
@@ -606,7 +609,10 @@ class GroupTrial:
         observed("finish", finish)
 
     def _finish_concurrent(self, consumer: PushConsumer, run: int, batch: Batch, result: Verdict) -> None:
-        """End a concurrent listener: `first` acknowledges the first message, `soon` and `dead` ask for a delay."""
+        """End a concurrent listener.
+
+        `first` acknowledges the first message, `soon` and `dead` ask for a delay level.
+        """
         level = {"soon": _SOON_LEVEL, "dead": -1}.get(result, 0)
         done = {"success": len(batch.messages), "first": 1}.get(result, 0)
         self._see(seen.Finished(run, done == len(batch.messages), self.now_ms, done, level))

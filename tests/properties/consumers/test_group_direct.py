@@ -1,4 +1,4 @@
-"""Test that members in the process of the broker are judged, and that wrong parts are found by their models."""
+"""Test that members in the process of the broker and parts used alone are judged."""
 
 from collections.abc import Callable
 from typing import Any
