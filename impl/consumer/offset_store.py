@@ -169,7 +169,8 @@ class LocalOffsets(_Table):
     def keep_first(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
         """Save a first offset.
 
-        Without that the next process would decide it again, past messages that came meanwhile. The answer is `Refused` if it cannot be saved, and the offset is not kept then.
+        Without that the next process would decide it again, past messages that came meanwhile. The answer is `Refused`
+        if it cannot be saved, and the offset is not kept then.
         """
         is_new = queue not in self._offsets
         offset = self._offsets.setdefault(queue, offset)

@@ -86,7 +86,7 @@ def _views_are_checked(way: Strategy, listed: list[MessageQueue], names: list[st
 
 
 def _settings_are_checked(listed: list[MessageQueue]) -> None:
-    """Contract 8: strategies are refused that would leave a queue without a reader, or give it twice."""
+    """Contract 8: strategies that leave a queue without a reader are refused."""
     _is_refused("a machine room without a name", partial(MachineRoom, frozenset()), ValueError)
     _is_refused("a ring without nodes", partial(ConsistentHash, 0), ValueError)
     _is_refused("a queue that is configured twice", partial(Configured, (listed[0], listed[0])), ValueError)
