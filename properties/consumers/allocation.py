@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from tornpage.impl.consumer.allocation import (
     STRATEGIES,
@@ -91,6 +92,9 @@ def _settings_are_checked(listed: list[MessageQueue]) -> None:
     _is_refused("a ring without nodes", partial(ConsistentHash, 0), ValueError)
     _is_refused("a queue that is configured twice", partial(Configured, (listed[0], listed[0])), ValueError)
     nowhere = MachineRoomNearby(averagely, lambda _: "", lambda _: "r0")
+    listed_once: Any = iter(listed)
+    if observed("allocate", partial(Configured(listed_once), "c", listed, ["c"])) != listed:
+        raise GuaranteeBroken(22, "queues that are given by an iterator are not all configured", str(listed))
     _is_refused("a queue without a room", partial(nowhere, "c", listed, ["c"]), ValueError)
     nobody = MachineRoomNearby(averagely, lambda _: "r0", lambda _: "")
     _is_refused("a client without a room", partial(nobody, "c", listed, ["c"]), ValueError)

@@ -30,7 +30,10 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.program.group_case import GroupSettings
 
-__all__ = ["DirectGroups"]
+__all__ = ["DIRECT_GROUPS", "DirectGroups"]
+
+DIRECT_GROUPS = ("B", "D")
+"""The group that broadcasts, and the one whose members share the queues."""
 
 _MEMBERS = 2
 _STEPS_MAX = 200
@@ -81,7 +84,7 @@ class _Direct:
     @property
     def group(self) -> str:
         """The name of its group."""
-        return "B" if self.is_broadcasting else "D"
+        return DIRECT_GROUPS[0 if self.is_broadcasting else 1]
 
     def wake(self) -> None:
         """Let its thread run at once."""

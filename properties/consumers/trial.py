@@ -89,6 +89,7 @@ from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.allocation import judge_allocation
 from tornpage.properties.consumers.caching import use_cache
+from tornpage.properties.consumers.closing import close_broker
 from tornpage.properties.consumers.direct import DirectGroups
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
@@ -780,6 +781,7 @@ class GroupTrial:
                 lags_are_right(member.life, member.consumer, self.host, pullers)
         if self.direct.is_used:
             self._finish_direct()
+        close_broker(self.host)
 
     def _expiry_ms(self) -> int:
         """Return how long a queue may have an owner that is gone."""
