@@ -33,7 +33,7 @@ _VERBS = ("put", "put", "put", "remove", "remove", "take", "take", "commit", "ro
 def use_cache(seed: int, parts: Parts) -> None:
     """Carry out drawn operations on a cache of the store and on that of the model."""
     rng = Random(seed)
-    given = {
+    given: dict[str, Any] = {
         "orderly": rng.random() < 0.4,
         "pull_threshold_for_queue": rng.choice((1, 2, 3, 1_000)),
         "pull_threshold_size_for_queue": rng.choice((1, 2, 100)),

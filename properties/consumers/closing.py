@@ -1,4 +1,7 @@
-"""Close the broker at the end of a run, and judge what it keeps and what it answers then (contracts 8 and 13)."""
+"""Close the broker at the end of a run, and judge its files and answers.
+
+The contracts are 8 and 13.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -61,7 +61,9 @@ def _defaults_are_right() -> None:
 
 
 def _settings(kind: Kind, given: Mapping[str, Any]) -> Any:
-    chosen = {name: _CHOICES[name][value] if name in _CHOICES else value for name, value in given.items()}
+    chosen: dict[str, Any] = {
+        name: _CHOICES[name][value] if name in _CHOICES else value for name, value in given.items()
+    }
     return ConsumerSettings(**chosen) if kind == "member" else BrokerSettings(**chosen)
 
 

@@ -82,7 +82,7 @@ _KINDS = {
     "flush": 3,
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
-    "commit": 8, "slow": 2, "fail": 5, "crash": 4, "delete": 8, "restart": 7, "queue": 1, "shares": 1, "local": 1,
+    "commit": 8, "slow": 2, "fail": 7, "crash": 4, "delete": 8, "restart": 7, "queue": 1, "shares": 1, "local": 1,
     "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3, "state": 4, "subscribe": 2,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
@@ -99,7 +99,9 @@ _SMALL_FILE_BYTES, _SMALL_FILES_SHARE = 1536, 0.2
 _COLD_SHARE, _POLLING_SHARE = 0.3, 0.85
 _OTHER_RESULTS: tuple[Verdict, ...] = ("first", "soon", "dead")
 _SEEDS = 1 << 20
-_FAILING: tuple[RequestKind, ...] = get_args(RequestKind)
+_OFTEN: tuple[RequestKind, ...] = ("send_back", "send_back", "send_back", "update_offset", "query_offset", "pull")
+_FAILING: tuple[RequestKind, ...] = (*get_args(RequestKind), *_OFTEN)
+"""The kinds of requests that fail. Those that carry messages and progress fail more often."""
 
 
 def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
@@ -176,9 +178,9 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
         late = (PassTime(5_500),) if isinstance(operation, RepeatRequest | ParkRequests) else ()
         return *late, StepMember(operation.member), operation
     if isinstance(operation, RunDirect):
-        put = (Produce(rng.randrange(4), rng.choice("AAB")),) if trial.hit["produce"] < PUTS_MAX else ()
+        puts = (Produce(rng.randrange(4), rng.choice("AAB")),) if trial.hit["produce"] < PUTS_MAX else ()
         both = () if operation.is_broadcasting else (RunDirect(1 - operation.member, is_broadcasting=False),)
-        return *both, *put, operation
+        return *both, *puts, operation
     if isinstance(operation, DeleteFiles):
         return FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker):
