@@ -192,11 +192,20 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
         and rng.random() < _LATER_FIRST_SHARE
     ):
         return _second_first(operation.member, Produce(rng.randrange(trial.settings.queues)))
-    if isinstance(operation, FailRequests) and operation.kind == "send_back":
-        return operation, replace(operation, kind="send_to_retry"), RunGroup(3, 500, "later")
+    if isinstance(operation, FailRequests) and operation.kind in ("send_back", "update_offset"):
+        return _failing(trial, rng, operation)
     if isinstance(operation, LoseAnswer):
         return StepMember(operation.member), DeliverRequest(operation.member), operation
     return (operation,)
+
+
+def _failing(trial: GroupTrial, rng: Random, fails: FailRequests) -> tuple[GroupOperation, ...]:
+    """Return operations in which a member meets a refusal: of its returns, or of the progress of a hand-over."""
+    puts = (Produce(rng.randrange(trial.settings.queues)),) if trial.hit["produce"] < PUTS_MAX else ()
+    if fails.kind == "send_back":
+        return *puts, fails, replace(fails, kind="send_to_retry"), RunGroup(3, 500, "later"), RunGroup(2, 500)
+    member = rng.randrange(trial.settings.members)
+    return *puts, RunGroup(2, 500), fails, Subscribe(member), RunGroup(3, 500), Subscribe(member, again=True)
 
 
 def _second_first(member: int, put: Produce) -> tuple[GroupOperation, ...]:
