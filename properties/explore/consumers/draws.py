@@ -200,7 +200,10 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
 
 
 def _failing(trial: GroupTrial, rng: Random, fails: FailRequests) -> tuple[GroupOperation, ...]:
-    """Return operations in which a member meets a refusal: of its returns, or of the progress of a hand-over."""
+    """Return operations in which a member meets a refusal.
+
+    It is of its returns, or of the progress of a hand-over.
+    """
     puts = (Produce(rng.randrange(trial.settings.queues)),) if trial.hit["produce"] < PUTS_MAX else ()
     if fails.kind == "send_back":
         return *puts, fails, replace(fails, kind="send_to_retry"), RunGroup(3, 500, "later"), RunGroup(2, 500)

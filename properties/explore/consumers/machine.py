@@ -13,6 +13,7 @@ from tornpage.model.consumers.operations import (
     DeleteFiles,
     DeliverAnswer,
     DeliverRequest,
+    DropConnection,
     FailRequests,
     FinishBatch,
     FlushBroker,
@@ -32,11 +33,17 @@ from tornpage.model.consumers.operations import (
     RepeatRequest,
     RestartBroker,
     ResumeMember,
+    RunDirect,
     RunGroup,
     SlowService,
     StepBroker,
     StepMember,
+    Subscribe,
     TakeBatch,
+    UseCache,
+    UseMembers,
+    UseOwners,
+    UseStateFiles,
 )
 from tornpage.model.operations import Choice
 from tornpage.properties.consumers.trial import GroupTrial
@@ -47,7 +54,7 @@ __all__ = ["GroupMachine", "group_machine"]
 
 _CRASHES_MAX, _BACK_MAX = 2, 30
 _FEW = st.integers(0, 2)
-_RESULTS = st.sampled_from(("success", "later"))
+_RESULTS = st.sampled_from(("success", "later", "first", "soon", "dead"))
 
 
 class GroupMachine(RuleBasedStateMachine):
@@ -72,6 +79,8 @@ class GroupMachine(RuleBasedStateMachine):
         batch=st.integers(1, 2),
         is_manual=st.sampled_from((False, False, False, True)),
         log_file_bytes=st.sampled_from((1 << 16, 1536)),
+        is_cold=st.booleans(),
+        holds_pulls=st.sampled_from((True, True, False)),
     )
     def opens(
         self,
@@ -84,6 +93,8 @@ class GroupMachine(RuleBasedStateMachine):
         batch: int,
         is_manual: bool,
         log_file_bytes: int,
+        is_cold: bool,
+        holds_pulls: bool,
     ) -> None:
         settings = GroupSettings(
             members=self.members,
@@ -92,6 +103,8 @@ class GroupMachine(RuleBasedStateMachine):
             is_manual=is_manual,
             syncs=syncs or is_manual,
             log_file_bytes=log_file_bytes,
+            is_cold=is_cold,
+            holds_pulls=holds_pulls,
             strategy=strategy,
             retries=retries,
             threshold=threshold,
@@ -134,6 +147,26 @@ class GroupMachine(RuleBasedStateMachine):
     def all_else(self, operation: GroupOperation) -> None:
         self.trial.run(operation)
 
+    @rule(member=_FEW, again=st.booleans())
+    def a_member_subscribes(self, member: int, again: bool) -> None:
+        self.trial.run(Subscribe(member, again))
+
+    @rule(
+        member=st.integers(0, 1),
+        is_broadcasting=st.booleans(),
+        begins=st.sampled_from(("first", "last", "time")),
+        result=_RESULTS,
+        end=st.sampled_from(("", "", "leave", "close", "kill")),
+    )
+    def members_beside_the_broker_run(
+        self, member: int, is_broadcasting: bool, begins: Any, result: Any, end: Any
+    ) -> None:
+        self.trial.run(RunDirect(member, is_broadcasting, result=result, begins=begins, end=end))
+
+    @rule(kind=st.sampled_from((UseCache, UseMembers, UseOwners, UseStateFiles)), seed=st.integers(0, 1 << 20))
+    def a_part_is_used_alone(self, kind: Any, seed: int) -> None:
+        self.trial.run(kind(seed))
+
     @rule(service=st.sampled_from(("", "flush", "group-commit", "progress", "reput", "schedule")))
     def a_service_is_slow(self, service: str) -> None:
         self.trial.run(SlowService(service))
@@ -157,7 +190,7 @@ class GroupMachine(RuleBasedStateMachine):
     def a_message_of_the_network(self, kind: Any, member: int, number: int) -> None:
         self.trial.run(kind(member, number))
 
-    @rule(kind=st.sampled_from((ParkRequests, PartitionMember, HealMember)), member=_FEW)
+    @rule(kind=st.sampled_from((ParkRequests, PartitionMember, HealMember, DropConnection)), member=_FEW)
     def the_network(self, kind: Any, member: int) -> None:
         self.trial.run(kind(member))
 
