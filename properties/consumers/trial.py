@@ -137,6 +137,8 @@ _WINDOW_MS = 45_000
 _SETTLING_MS = 1_500_000
 _DIRECT_MS, _DIRECT_ROUNDS = 400_000, 12
 """The time of members in the process of the broker: a dead one stays a member for 120 s and an owner for 60 s."""
+_DEAD_MS, _DEAD_LEAP_MS = 130_000, 5_000
+"""The time until a dead member has lost its share for good, and the time between rounds meanwhile."""
 _CHANGE_MS, _CHANGE_ROUND_MS = 750, 50
 """The time of a change of members in order. Notices make it fast; a claim without one is repeated after a second."""
 
@@ -699,6 +701,9 @@ class GroupTrial:
     def _finish_direct(self) -> None:
         """Give the members in the process of the broker time, and judge what they have had."""
         self.direct.finish(self.host, self.now_ms)
+        expired_ms = self.now_ms + (_DEAD_MS if self.hit["direct kill"] else 0)
+        while self.now_ms < expired_ms:
+            self._round_direct(_DEAD_LEAP_MS, "success")
         limit_ms = self.now_ms + _DIRECT_MS
         while self.now_ms < limit_ms and not self.direct.is_settled(self.host, self.group):
             self._round_direct(_LEAP_MS[1], "success")

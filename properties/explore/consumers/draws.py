@@ -100,6 +100,8 @@ _COLD_SHARE, _POLLING_SHARE = 0.3, 0.85
 _OTHER_RESULTS: tuple[Verdict, ...] = ("first", "soon", "dead")
 _SEEDS = 1 << 20
 _OFTEN: tuple[RequestKind, ...] = ("send_back", "send_back", "send_back", "update_offset", "query_offset", "pull")
+_LARGE_PUTS, _LARGE_BYTES = 3, 600
+"""Messages that fill a small file, so that an earlier one can be deleted."""
 _FAILING: tuple[RequestKind, ...] = (*get_args(RequestKind), *_OFTEN)
 """The kinds of requests that fail. Those that carry messages and progress fail more often."""
 
@@ -182,7 +184,9 @@ def _surrounded(trial: GroupTrial, rng: Random, operation: GroupOperation) -> tu
         both = () if operation.is_broadcasting else (RunDirect(1 - operation.member, is_broadcasting=False),)
         return *both, *puts, operation
     if isinstance(operation, DeleteFiles):
-        return FlushBroker(), StepBroker(), PassTime(1_000), operation
+        count = min(_LARGE_PUTS, PUTS_MAX - trial.hit["produce"])
+        put = Produce(rng.randrange(trial.settings.queues), body_bytes=_LARGE_BYTES)
+        return *[put] * count, FlushBroker(), StepBroker(), PassTime(1_000), operation
     if isinstance(operation, CrashBroker):
         put, member = Produce(rng.randrange(trial.settings.queues)), rng.randrange(trial.settings.members)
         return _overtaken(put, member if rng.random() < _HELD_SHARE else None)
