@@ -13,7 +13,7 @@ from tornpage.impl.consumer.allocation import STRATEGIES, averagely, averagely_b
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.client import NEVER
 from tornpage.impl.consumer.concurrent import Concurrent
-from tornpage.impl.consumer.connection import CallError
+from tornpage.impl.consumer.connection import Call, CallError
 from tornpage.impl.consumer.first_offset import is_nothing_stored
 from tornpage.impl.consumer.flow_control import FlowControl
 from tornpage.impl.consumer.hand_over import HandOver
@@ -40,6 +40,7 @@ from tornpage.impl.consumer.requests import (
     SendBackStatus,
     SentBack,
     Subscription,
+    UpdateOffset,
     UpdateStatus,
 )
 from tornpage.impl.consumer.returns import Return, Returns
@@ -122,9 +123,11 @@ class _FirstIsHighest(ProcessQueue):
 class _FirstNotSaved(LocalOffsets):
     """Note a first offset, and save it with the first progress."""
 
-    def persist_all(self, holdings: Any, now_ms: int) -> None:
-        if holdings:
-            super().persist_all(holdings, now_ms)
+    def keep_first(self, queue: MessageQueue, offset: int, now_ms: int) -> Call:
+        offset = self._offsets.setdefault(queue, offset)
+        call = Call(UpdateOffset("", queue, offset), deadline_ms=now_ms)
+        call.settle(OffsetUpdated(UpdateStatus.STORED, offset))
+        return call
 
 
 class _VanishesUnseen(MemberTable):
