@@ -8,9 +8,9 @@ also repeat where a topic was deleted and created again.
    message. Units that lie in the queue already and point to the records of a claim count more than the length of a
    claim. Such units are evidence unless most of them stand at other numbers than their records claim. A number in the
    properties (multi-dispatch) is not contradicted by a unit: a record of several queues has units at other numbers.
-2. A claim of the number 0 after other claims begins a new numbering if its unit is stored, or if it has two records.
-   The numbering with the most units stored is the queue; without units the last one is. Of a light queue, which
-   RocketMQ counts from 0 again at each restart, it is the longest one.
+2. A claim of the number 0 after other claims begins a new numbering if its unit is stored, or if it has two records
+   and no unit says that another record has the number 0. The numbering with the most units stored is the queue; without
+   units the last one is. Of a light queue, which RocketMQ counts from 0 again at each restart, it is the longest one.
 3. A single record outside of the chain gets the number that its unit has, or the one that its neighbours leave. A
    single record that claims a place missing from another queue, between the neighbours of that place, belongs there.
    A reader passes such a record: it does not say what its unit says.
@@ -389,8 +389,10 @@ class QueueNumbers:
 def _numbering_of(claims: list[_Claim]) -> list[_Claim]:
     """Return the claims of the numbering that counts, where it has begun again at 0."""
     numberings: list[list[_Claim]] = [[]]
+    is_taken = any(claim.number == 0 and claim.supported for claim in claims)
     for claim, following in zip_longest(claims, claims[1:]):
-        goes_on = claim.count > 1 or (following is not None and following.number == claim.end)
+        is_continued = not is_taken and following is not None and following.number == claim.end
+        goes_on = claim.count > 1 or is_continued
         begins = claim.number == 0 and (goes_on or claim.supported > 0) and not claim.is_proved
         if begins and numberings[-1]:
             numberings.append([])

@@ -8,9 +8,9 @@ record claims in one queue.
 2. A stored unit points into a piece if it points between its first and its last record. Into a piece of one entry it
    points only with the offset and the size of that record. A unit at a claimed number supports the piece. If more units
    point into pieces of several entries at other numbers than at claimed ones, then no unit of the queue counts.
-3. A numbering begins at a piece with the number 0 that has several entries, that another piece continues, or that a
-   unit supports. The numbering with the most supporting units is used. Of several, the longest one is used for a light
-   queue, and then the last one.
+3. A numbering begins at a piece with the number 0 that has several entries, that a unit supports, or that another piece
+   continues while no unit supports another piece with the number 0. The numbering with the most supporting units is
+   used. Of several, the longest one is used for a light queue, and then the last one.
 4. The chain is the best sequence of pieces of that numbering. Numbers ascend in it, and a gap is at most one queue
    file. The best one has the most supporting units, then the most entries, then the most pieces that continue the piece
    before them. A piece of one entry is left out if the unit of its record has another number.
@@ -203,8 +203,9 @@ def _points_into(unit: tuple[int, int], piece: _Piece) -> bool:
 def _chains(queue: Queue, pieces: Sequence[_Piece], evidence: Evidence) -> list[_Chain]:
     """Return the best chains of a queue (rules 3 and 4), an empty one without a piece."""
     parts: list[list[_Piece]] = [[]]
+    is_taken = any(piece.number == 0 and piece.support for piece in pieces)
     for at, piece in enumerate(pieces):
-        is_continued = at + 1 < len(pieces) and pieces[at + 1].number == piece.end
+        is_continued = at + 1 < len(pieces) and pieces[at + 1].number == piece.end and not is_taken
         if piece.number == 0 and (not piece.is_one or is_continued or piece.support) and parts[-1]:
             parts.append([])
         parts[-1].append(piece)
