@@ -1,8 +1,8 @@
-"""Search the programs of single parts in rounds.
+"""Search the programs of single parts in turns.
 
-Each round tries every program of the benches in one way, in a drawn order. The first round finds most races: one
-preemption before any bytecode that may touch shared state. Programs that are drawn from the menus of the benches come
-between these, each searched as in the first round.
+In a turn each part gets a few programs that were not tried before, and each of these a few drawn schedules. The mistake
+of a part shows in some of its programs only, and there in many schedules. So few schedules of many programs find more
+than all schedules of a few. After each turn some of the programs that the benches name are searched to their bounds.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 
 from tornpage.properties.explore.interleavings.draws import draw_priorities
-from tornpage.properties.explore.interleavings.programs.running import PROGRAMS, draw_programs, modules_of
+from tornpage.properties.explore.interleavings.programs.running import PROGRAMS, modules_of, programs_by_part
 from tornpage.properties.explore.interleavings.run import Ran
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Granularity, PreemptionSearch, SleepSets, bound_of
@@ -26,8 +26,11 @@ _FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 400)
 _SECOND: Final[tuple[Granularity, int, int]] = ("line", 2, 1_500)
 """The yield points, the preemptions and the most runs of each search of a round."""
 
-_DRAWN_BESIDE_A_SEARCH: Final = 8
-"""The drawn programs beside each search of a later round. In the first round there is one."""
+_SAMPLED: Final = 20
+"""The schedules of each program of a turn, with at most `_SAMPLED_PREEMPTIONS` preemptions."""
+
+_SAMPLED_PREEMPTIONS: Final = 2
+_SEARCHES_AFTER_A_TURN: Final = 2
 
 _EXHAUSTIVE_MAX: Final = 1_000
 _DRAWN_OF_EACH: Final = 20
@@ -38,14 +41,14 @@ class PartTally:
     """Count the searches of part programs, and the runs by priorities.
 
     `completed` has, by number of preemptions, how many programs hold with all schedules of at most that number: one
-    before any shared bytecode, two between lines. `drawn_programs` counts the drawn programs. `exhausted` counts the
+    before any shared bytecode, two between lines. `sampled` counts the programs of turns. `exhausted` counts the
     programs of which every order was run, or is equivalent to one that was. `equivalent` counts the runs that repeated
     an order. `priorities` has, by number of tasks and depth, the runs and their most yield points.
     """
 
     completed: Counter[int] = field(default_factory=Counter)
     exhausted: int = 0
-    drawn_programs: int = 0
+    sampled: int = 0
     equivalent: int = 0
     priorities: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
@@ -69,25 +72,28 @@ class PartTally:
 
 def part_searches(rng: Random, tally: PartTally) -> Iterator[Search]:
     """Yield searches without end, each a generator of interleavings of one program."""
-    drawn = _drawn(Random(f"{rng.random()} drawn"), tally)
-    programs = list(PROGRAMS)
+    parts, rounds = programs_by_part(Random(f"{rng.random()} drawn")), _rounds(list(PROGRAMS), rng, tally)
+    while True:
+        rng.shuffle(parts)
+        for programs, number in parts:
+            for scenario in islice(programs, number):
+                tally.sampled += 1
+                yield _sampled(scenario, Random(f"{rng.random()} sampled"))
+        yield from islice(rounds, _SEARCHES_AFTER_A_TURN)
+
+
+def _sampled(scenario: Scenario, rng: Random) -> Search:
+    """Yield some schedules of a program, before any shared bytecode."""
+    search, plain = PreemptionSearch(_SAMPLED_PREEMPTIONS, rng), _plain(scenario, _FIRST[0])
+    for schedule in islice(search.schedules(), _SAMPLED):
+        search.ran((yield replace(plain, schedule=schedule)).trace)
+
+
+def _rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
+    """Yield searches of the programs that the benches name. A round tries each program in one way."""
     rng.shuffle(programs)
     for scenario in programs:
         yield first_search(scenario, tally)
-        yield next(drawn)
-    for search in _later_rounds(programs, rng, tally):
-        yield from islice(drawn, _DRAWN_BESIDE_A_SEARCH)
-        yield search
-
-
-def _drawn(rng: Random, tally: PartTally) -> Iterator[Search]:
-    """Yield a first search of each drawn program."""
-    for scenario in draw_programs(rng):
-        tally.drawn_programs += 1
-        yield first_search(scenario, tally)
-
-
-def _later_rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
     rng.shuffle(programs)
     for scenario in programs:
         yield _bounded(scenario, _SECOND, tally)

@@ -7,6 +7,7 @@ tasks begin with these entries. What happened before, further calls and a third 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import factorial, prod
 from random import Random
 from typing import Final
 
@@ -18,6 +19,8 @@ __all__ = ["Entry", "drawn_programs", "entry", "numbered"]
 _BEFORE_MAX: Final = 4
 _LONGER_SHARE: Final = 0.4
 _THIRD_SHARE: Final = 0.15
+_ORDERS_MAX: Final = 60
+"""The most orders of whole calls of a drawn program. Each of them is run once before the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,22 @@ def _around(part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Ra
         possible = [each for each in menu if each.role not in others]
         if possible and (not task or rng.random() < _LONGER_SHARE):
             task.append(rng.choice(possible))
+    while _orders(tasks) > _ORDERS_MAX and any(len(task) > 1 for task in tasks[:2]):
+        max(tasks[:2], key=lambda task: (len(task) > 1, _calls(task))).pop()
+    if _orders(tasks) > _ORDERS_MAX:
+        del tasks[2:]
     before = rng.choices([each for each in menu if not each.waits], k=rng.randint(0, _BEFORE_MAX))
     drawn = tuple(tuple(call for each in task for call in each.draw(rng)) for task in tasks if task)
     return Scenario(
         part, before=tuple(call for each in before for call in each.draw(rng)), tasks=drawn, services=(), part=part
     )
+
+
+def _calls(task: Sequence[Entry]) -> int:
+    return sum(len(each.calls) for each in task)
+
+
+def _orders(tasks: Sequence[Sequence[Entry]]) -> int:
+    """Return the number of orders of whole calls."""
+    counts = list(map(_calls, tasks))
+    return factorial(sum(counts)) // prod(map(factorial, counts))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, cycle, islice, zip_longest
 from random import Random
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError, reading_store
@@ -19,7 +19,7 @@ from tornpage.properties.explore.interleavings.programs.drawing import drawn_pro
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 
-__all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "run_program"]
+__all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "programs_by_part", "run_program"]
 
 POINTS_MAX = 20_000
 BENCHES = {**tables.BENCHES, **waiting.BENCHES, **files.BENCHES, **groups.BENCHES, **stores.BENCHES}
@@ -46,24 +46,37 @@ def modules_of(scenario: Scenario) -> tuple[str, ...]:
     return bench_of(scenario).modules
 
 
-def draw_programs(rng: Random) -> Iterator[Scenario]:
-    """Yield drawn programs of all benches without end.
+def programs_by_part(rng: Random) -> list[tuple[Iterator[Scenario], int]]:
+    """Return the programs of each part without end, and how many of them a turn takes.
 
-    A turn takes one pair of each menu, and a tenth of all pairs of a larger one. A program that cannot end in any order
-    of whole calls is left out.
+    The programs that a bench names come between drawn ones until all were taken. A turn takes one program, and a tenth
+    of all pairs of a larger menu. A program that cannot end in any order of whole calls is left out.
     """
-    drawn = [
-        (drawn_programs(name, make.menu, Random(f"{rng.random()} {name}")), -(-(len(make.menu) ** 2) // 20))  # type: ignore[attr-defined]
+    return [
+        (_programs_of(name, Random(f"{rng.random()} {name}")), max(1, len(make.menu) ** 2 // 20))  # type: ignore[attr-defined]
         for name, make in BENCHES.items()
-        if make.menu  # type: ignore[attr-defined]
     ]
+
+
+def _programs_of(name: str, rng: Random) -> Iterator[Scenario]:
+    """Yield the programs that a bench names, between drawn ones. Without a menu these are repeated."""
+    make: type[Bench] = BENCHES[name]  # type: ignore[assignment]
+    named = list(make.programs)
+    rng.shuffle(named)
+    drawn = drawn_programs(name, make.menu, rng) if make.menu else cycle(named)
+    for scenario in chain.from_iterable(zip_longest(named if make.menu else (), drawn)):
+        completed = scenario if scenario is None or scenario in named else make.completed(scenario)
+        if completed is not None and _can_end(completed):
+            yield completed
+
+
+def draw_programs(rng: Random) -> Iterator[Scenario]:
+    """Yield programs of all benches without end, in turns."""
+    parts = programs_by_part(rng)
     while True:
-        rng.shuffle(drawn)
-        for programs, count in drawn:
-            for scenario in islice(programs, count):
-                completed = bench_of(scenario).completed(scenario)
-                if _can_end(completed):
-                    yield completed
+        rng.shuffle(parts)
+        for programs, number in parts:
+            yield from islice(programs, number)
 
 
 def _can_end(scenario: Scenario) -> bool:
