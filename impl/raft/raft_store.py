@@ -103,6 +103,7 @@ class RaftStore:
         self._send = send
         self._parts = parts
         self._failure = ""
+        self._is_closing = False
         self._reads: deque[Future[int | None]] = deque()
         raft_directory = f"{directory}/dledger-n{membership.me}"
         make_directories(files, raft_directory)
@@ -260,11 +261,12 @@ class RaftStore:
     def close(self) -> None:
         """Answer all waiting puts and reads, close the store, and release the directory.
 
-        Idempotent.
+        Idempotent. If several threads call it, one does the work and the others return at once.
         """
         with self._lock:
-            if self._log is None:
+            if self._is_closing:
                 return
+            self._is_closing = True  # an event from here on would leave requests that are not answered
             decided, reads = self._give_up()
         _tell(decided, reads)
         try:
@@ -285,7 +287,7 @@ class RaftStore:
         reads: _AnsweredReads = []
         try:
             with self._lock:
-                if self._failure or self._log is None:
+                if self._failure or self._is_closing:
                     raise OSError(f"this member takes no events: {self._failure or 'it is closed'}")
                 try:
                     sent = call()

@@ -129,7 +129,7 @@ class ReplicatedStore:
         )
         requests = self._requests
         requests.wake = self._wake
-        self.store = MessageStore.open(
+        self.store = parts.of(MessageStore).open(
             self._directory,
             config,
             files=self._files,
@@ -211,7 +211,8 @@ class ReplicatedStore:
     @property
     def ha_address(self) -> str:
         """Where replicas connect to this node, with the port that was chosen; empty for a slave."""
-        return "" if self._server is None else self._server.address
+        server = self._server  # read once, since a close removes it
+        return "" if server is None else server.address
 
     @property
     def acknowledged_offset(self) -> int | None:
@@ -288,9 +289,10 @@ class ReplicatedStore:
         Step the node until this returns 0, or give up and lose these bytes at a change of roles. Without a counted
         replica all bytes of the log count.
         """
-        self.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
-        received = None if self._server is None else self._server.most_received
-        return self.store.max_offset - (self.store.min_offset if received is None else received)
+        store, server = self.store, self._server  # read once, since a change of roles replaces them
+        store.running_flags.set(RunningFlag.NOT_WRITEABLE)
+        received = None if server is None else server.most_received
+        return store.max_offset - (store.min_offset if received is None else received)
 
     def follow(self, master: str) -> None:
         """Connect to another master. The link to the old one ends first (R20)."""

@@ -16,8 +16,8 @@ from tornpage.properties.scheduler.trace import StepTrace
 __all__ = ["PreemptionSearch", "preemptions_of"]
 
 
-_AHEAD_SHARE: Final = 0.25
-"""The share of schedules that a drawn search takes from the next number of preemptions."""
+_SHARES: Final = (2, 6, 2)
+"""The shares of the schedules of a drawn search, by number of preemptions from 0 on. Larger numbers have the last one."""
 
 
 class PreemptionSearch:
@@ -26,8 +26,8 @@ class PreemptionSearch:
     The caller passes the trace of each schedule to `ran` before it takes the next one. `completed` is the number of
     preemptions up to which all schedules were taken, -1 before the first of these numbers.
 
-    With `rng` the order is drawn, so that the first schedules are a sample of all. Those without preemptions still come
-    first. A quarter of the later ones have one preemption more than the number that is searched.
+    With `rng` the order is drawn, so that the first schedules are a sample of all. Most of them have one preemption, as
+    most races need one.
     """
 
     def __init__(self, most: int, rng: Random | None = None) -> None:
@@ -53,11 +53,11 @@ class PreemptionSearch:
 
     def _next_level(self) -> int:
         """Return the number of preemptions of the next schedule, which is the first one of its waiting schedules."""
-        level, rng = self.completed + 1, self._rng
+        rng = self._rng
         if rng is None:
-            return level
-        if 0 < level < self._most and self._waiting[level + 1] and rng.random() < _AHEAD_SHARE:
-            level += 1
+            return self.completed + 1
+        levels = [level for level, waiting in enumerate(self._waiting) if waiting]
+        (level,) = rng.choices(levels, [_SHARES[min(level, len(_SHARES) - 1)] for level in levels])
         self._waiting[level].rotate(rng.randrange(len(self._waiting[level])))
         return level
 

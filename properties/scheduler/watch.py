@@ -51,6 +51,9 @@ class Watch:
                 self._names.add(module if isinstance(module, str) else module.__name__)
         self._granularity = granularity
         self._known: dict[tuple[str, str], bool] = {}
+        self._decided: dict[int, tuple[CodeType, frozenset[int] | None]] = {}
+        """By identity, since the hash of a code object takes longer than a step: the code object, and the bytecodes
+        with a yield point if it is watched."""
 
     def __bool__(self) -> bool:
         return bool(self._names or self._files)
@@ -77,13 +80,12 @@ class Watch:
         by_opcode = self._granularity in _BY_OPCODE
         wanted = "opcode" if by_opcode else "line"
         is_shared_only = self._granularity == "shared"
-        decided: dict[CodeType, bool] = {}  # by code object: most calls of a run are of code that was called before
-
+        decided = self._decided
         is_shared_opcode = self._granularity == "shared opcode"
 
         def inside(frame: FrameType, event: str, _argument: Any) -> Any:
             if event == wanted:
-                if is_shared_opcode and frame.f_lasti not in shared_offsets(frame.f_code):
+                if is_shared_opcode and frame.f_lasti not in decided[id(frame.f_code)][1]:  # type: ignore[operator]
                     return inside
                 if is_shared_only and access_of_line(frame.f_code, frame.f_lineno) is NOTHING:
                     return inside
@@ -94,10 +96,10 @@ class Watch:
 
         def enter(frame: FrameType, _event: str, _argument: Any) -> Any:
             code = frame.f_code
-            is_covered = decided.get(code)
-            if is_covered is None:
-                is_covered = decided[code] = self.covers(frame)
-            if not is_covered:
+            found = decided.get(id(code))
+            if found is None:
+                found = decided[id(code)] = code, shared_offsets(code) if self.covers(frame) else None
+            if found[1] is None:
                 if touch is not None and not frame.f_globals.get("__name__", "").startswith(_UNRECORDED):
                     touch(access_of_code(code))
                 return None

@@ -23,7 +23,6 @@ UNWATCHED: Final = {
     "tornpage.impl.guards": "it creates the locks of others and holds none",
     "tornpage.impl.io.memory": "its lock is created at the import and guards one warning",
     "tornpage.impl.log.put_lock": "it is a lock itself; interleavings use the scheduler's",
-    "tornpage.impl.replication.node": "a store of an interleaving has no role; `explore cluster` steps this module",
     "tornpage.impl.replication.tcp": "it waits for sockets",
 }
 """The modules with a lock whose lines are no yield points, with the reason."""

@@ -7,6 +7,7 @@ test, run in one thread, so they need no second description of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from tornpage.properties.scheduler import current_task, yield_point
 
 __all__ = [
     "Bench",
+    "Failing",
     "Result",
     "Until",
     "call",
@@ -46,13 +48,14 @@ class Bench:
     """A part and what surrounds it. Its calls are public methods that take integers.
 
     `modules` are watched. `programs` are the small programs to explore. From `menu` further ones are drawn. Any order
-    of the entries of a menu is possible: a call that makes no sense in the present state does nothing. `threads` is the
-    number of threads that the part itself may start.
+    of the entries of a menu is possible: a call that makes no sense in the present state does nothing. A drawn program
+    has at most `orders_max` orders of whole calls. `threads` is the number of threads that the part itself may start.
     """
 
     modules: ClassVar[tuple[str, ...]]
     programs: ClassVar[tuple[Scenario, ...]] = ()
     menu: ClassVar[tuple[Entry, ...]] = ()
+    orders_max: ClassVar[int] = 60
     threads: ClassVar[int] = 0
 
     @classmethod
@@ -91,6 +94,32 @@ class Until:
         if task is None:
             raise HarnessError(f"{self._what} is waited for outside a stepped run")
         task.wait_for(self)
+
+
+class Failing:
+    """Failures of the outside world that are planned for the calls of one task. Other tasks do not meet them."""
+
+    def __init__(self) -> None:
+        self._tasks: list[object] = []
+
+    @contextmanager
+    def planned(self) -> Iterator[None]:
+        """Context in which the next call of this task fails."""
+        task = current_task()
+        self._tasks.append(task)
+        try:
+            yield
+        finally:
+            if task in self._tasks:
+                self._tasks.remove(task)
+
+    def is_due(self) -> bool:
+        """Return whether this call has to fail, once for each planned failure."""
+        task = current_task()
+        if task not in self._tasks:
+            return False
+        self._tasks.remove(task)
+        return True
 
 
 def call(name: str, *args: int) -> PartCall:

@@ -19,8 +19,6 @@ __all__ = ["Entry", "drawn_programs", "entry", "numbered"]
 _BEFORE_MAX: Final = 4
 _LONGER_SHARE: Final = 0.4
 _THIRD_SHARE: Final = 0.15
-_ORDERS_MAX: Final = 60
-"""The most orders of whole calls of a drawn program. Each of them is run once before the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +55,25 @@ def numbered(name: str, numbers: Sequence[int], *domains: Sequence[int], of: str
     return tuple(entry(name, (number,), *domains, role=f"{of or name} {number}") for number in numbers)
 
 
-def drawn_programs(part: str, menu: Sequence[Entry], rng: Random) -> Iterator[Scenario]:
-    """Yield programs of a part without end, each pair of entries once in each round."""
+def drawn_programs(part: str, menu: Sequence[Entry], rng: Random, *, orders_max: int = 60) -> Iterator[Scenario]:
+    """Yield programs of a part without end, each pair of entries once in each round.
+
+    A program has at most `orders_max` orders of whole calls, since each of them is run before the search.
+    """
     pairs = [pair for pair in combinations_with_replacement(menu, 2) if not pair[0].role or len({*_roles(pair)}) == 2]
     while pairs:
         rng.shuffle(pairs)
         for pair in pairs:
-            yield _around(part, pair, menu, rng)
+            yield _around(part, pair, menu, rng, orders_max)
 
 
 def _roles(entries: Sequence[Entry]) -> list[str]:
     return [each.role for each in entries]
 
 
-def _around(part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Random) -> Scenario:
+def _around(
+    part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Random, orders_max: int
+) -> Scenario:
     """Return a program in which two tasks begin with the pair."""
     tasks = [[each] for each in rng.sample(pair, 2)]
     if rng.random() < _THIRD_SHARE:
@@ -80,9 +83,9 @@ def _around(part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Ra
         possible = [each for each in menu if each.role not in others]
         if possible and (not task or rng.random() < _LONGER_SHARE):
             task.append(rng.choice(possible))
-    while _orders(tasks) > _ORDERS_MAX and any(len(task) > 1 for task in tasks[:2]):
+    while _orders(tasks) > orders_max and any(len(task) > 1 for task in tasks[:2]):
         max(tasks[:2], key=lambda task: (len(task) > 1, _calls(task))).pop()
-    if _orders(tasks) > _ORDERS_MAX:
+    if _orders(tasks) > orders_max:
         del tasks[2:]
     before = rng.choices([each for each in menu if not each.waits], k=rng.randint(0, _BEFORE_MAX))
     drawn = tuple(tuple(call for each in task for call in each.draw(rng)) for task in tasks if task)

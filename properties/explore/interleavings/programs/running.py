@@ -7,7 +7,7 @@ from random import Random
 
 from tornpage.properties.contract import GuaranteeBroken, HarnessError, reading_store
 from tornpage.properties.explore.interleavings.locks import ThreadTask, controlled_locks
-from tornpage.properties.explore.interleavings.programs import files, groups, stores, tables, waiting
+from tornpage.properties.explore.interleavings.programs import files, groups, nodes, stores, tables, waiting
 from tornpage.properties.explore.interleavings.programs.bench import (
     Bench,
     Result,
@@ -22,7 +22,14 @@ from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 __all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "programs_by_part", "run_program"]
 
 POINTS_MAX = 20_000
-BENCHES = {**tables.BENCHES, **waiting.BENCHES, **files.BENCHES, **groups.BENCHES, **stores.BENCHES}
+BENCHES = {
+    **tables.BENCHES,
+    **waiting.BENCHES,
+    **files.BENCHES,
+    **groups.BENCHES,
+    **stores.BENCHES,
+    **nodes.BENCHES,
+}
 """The benches by name."""
 
 PROGRAMS: tuple[Scenario, ...] = tuple(
@@ -63,7 +70,7 @@ def _programs_of(name: str, rng: Random) -> Iterator[Scenario]:
     make: type[Bench] = BENCHES[name]  # type: ignore[assignment]
     named = list(make.programs)
     rng.shuffle(named)
-    drawn = drawn_programs(name, make.menu, rng) if make.menu else cycle(named)
+    drawn = drawn_programs(name, make.menu, rng, orders_max=make.orders_max) if make.menu else cycle(named)
     for scenario in chain.from_iterable(zip_longest(named if make.menu else (), drawn)):
         completed = scenario if scenario is None or scenario in named else make.completed(scenario)
         if completed is not None and _can_end(completed):
