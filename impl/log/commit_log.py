@@ -6,6 +6,7 @@ Queue offsets are assigned under the put lock and advanced only after the append
 Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCallback`.
 """
 
+import errno
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -252,9 +253,12 @@ class CommitLog:
         """Append validated records, or a blank with the rest of its file, received from a master.
 
         The bytes lie in one file and begin at the end of the log. `store_timestamp` is the time of the last record in
-        milliseconds, 0 for a blank. Source: `CommitLog.appendData`. Raises OSError; the log has not grown then.
+        milliseconds, 0 for a blank. Source: `CommitLog.appendData`. Raises OSError, also after `stop`; the log has not
+        grown then.
         """
         with self._put_lock:
+            if self._stopped:
+                raise OSError(errno.ESHUTDOWN, "the log is stopped")
             mapped = self.log.mapped
             file = mapped[-1] if mapped and not mapped[-1].is_full else None
             if file is None:

@@ -6,19 +6,22 @@ name of the directory was durable, and raised no error if the sync of that name 
 of a pull got two buffers for one record, so that its release counted twice. A put that a replica had confirmed failed
 if the replica left at this moment. A flush of a queue reported as flushed what was appended at its end. A question for
 the address of a node, or its drain, ended with AttributeError during a close or a change of roles. A second close of a
-Raft member ended with AttributeError, and a read that began during a close got no answer.
+Raft member ended with AttributeError, and a read that began during a close got no answer. Records that a slave received
+during its close were appended to a new file, which stayed open.
 Cause: the step read its next deadline twice, and a close removed it between the reads. The service that creates log
 files noted a failure first and answered later. A put that began to wait between these two cleared the failure. A sync
 took all new names of a directory out of the table before it made them durable, so that a second sync found none. The
 table of buffers was read before the lock, and an iteration replaced it meanwhile. A flush that found all files flushed
 read the end of the queue afterwards. A confirmation was noted first, and looked for its requests later. Address and
-drain of a node read its server twice. Two closes of a member both closed its log, and a closing member took events.
+drain of a node read its server twice. Two closes of a member both closed its log, and a closing member took events. An
+append of received records did not look whether the log was stopped.
 Fix: the deadline is read once (impl/replication/requests.py, `step`), and a confirmation takes its requests
 under the lock in which it is noted (`note`, `request`). Failure and answer change under one lock
 (impl/log/allocation.py, `_answer`). Names stay in the table until they are durable (impl/queue/directory_tree.py). The
 table of buffers is read under the lock (impl/read/read_buffer.py, `_buffers`, `release`). The end of a queue is read
 before its files (impl/queue/queue_files.py, `flush`). The server of a node is read once (impl/replication/node.py). One
-close of a member does the work, and from then on the member takes no events (impl/raft/raft_store.py, `close`).
+close of a member does the work, and from then on the member takes no events (impl/raft/raft_store.py, `close`). A
+stopped log refuses received records (impl/log/commit_log.py, `append_received`).
 Found by: `tornpage explore interleavings`, with a preemption before any bytecode that may touch shared state.
 """
 
@@ -50,6 +53,7 @@ PROGRAMS = {
     "a look at a node beside a change of roles": program("node", [call("look"), call("look")], [call("become", 2)]),
     "two closes of a Raft member": program("raft store", [call("close")], [call("close")]),
     "a read of a Raft member beside a close": program("raft store", [call("close")], [call("read")]),
+    "received records beside a close": program("receiving", [call("receive", 2)], [call("close")]),
     "two syncs below one directory": program(
         "tree", [call("sync", 0, 0)], [call("sync", 1, 0)], before=[call("make", 0, 0), call("make", 1, 0)]
     ),

@@ -48,14 +48,14 @@ class Bench:
     """A part and what surrounds it. Its calls are public methods that take integers.
 
     `modules` are watched. `programs` are the small programs to explore. From `menu` further ones are drawn. Any order
-    of the entries of a menu is possible: a call that makes no sense in the present state does nothing. A drawn program
-    has at most `orders_max` orders of whole calls. `threads` is the number of threads that the part itself may start.
+    of the entries of a menu is possible: a call that makes no sense in the present state does nothing. A bench that
+    `is_slow` gets fewer and smaller programs. `threads` is the number of threads that the part itself may start.
     """
 
     modules: ClassVar[tuple[str, ...]]
     programs: ClassVar[tuple[Scenario, ...]] = ()
     menu: ClassVar[tuple[Entry, ...]] = ()
-    orders_max: ClassVar[int] = 60
+    is_slow: ClassVar[bool] = False
     threads: ClassVar[int] = 0
 
     @classmethod

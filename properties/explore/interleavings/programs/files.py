@@ -1,6 +1,7 @@
 """Benches of the files of queues, of the index and of the log, on a recorded disk."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar, cast
 
@@ -21,7 +22,7 @@ from tornpage.properties.disk.dirty import CompareTracker
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.disk.failing_disk import UnmarkedDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK
-from tornpage.properties.explore.interleavings.programs.bench import Bench, require_rule
+from tornpage.properties.explore.interleavings.programs.bench import Bench, Failing, require_rule
 from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
 from tornpage.properties.program.log_places import ROOT
@@ -37,11 +38,29 @@ def _guard() -> CooperativeLock:
     return CooperativeLock("guard")
 
 
+class _Disk(UnmarkedDisk):
+    """A recorded disk on which the next removal or sync of a directory of one task may fail."""
+
+    def __init__(self) -> None:
+        super().__init__(EMPTY_DISK, tracker=CompareTracker(), budget_bytes=_BUDGET_BYTES)
+        self.removals, self.directory_syncs = Failing(), Failing()
+
+    def unlink(self, path: str) -> None:
+        if self.removals.is_due():
+            raise OSError(5, "planned failure", path)
+        super().unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        if self.directory_syncs.is_due():
+            raise OSError(5, "planned failure", path)
+        super().sync_directory(path)
+
+
 class _DiskBench(Bench):
     """A part on a recorded disk, with the promises that it has made."""
 
     def __init__(self) -> None:
-        self.disk = UnmarkedDisk(EMPTY_DISK, tracker=CompareTracker(), budget_bytes=_BUDGET_BYTES)
+        self.disk = _Disk()
         self.disk.make_directory(ROOT)
         self.promises: list[tuple[int, str, int]] = []
 
@@ -62,6 +81,16 @@ class _DiskBench(Bench):
                 found = f"{len(durable)} bytes" if inode is not None else "no file"
                 is_kept = durable == self.disk.peek(path, 0, size_bytes)
                 require_rule(is_kept, f"{path} was reported as durable to {size_bytes}", contract=2, found=found)
+
+
+    def require_files(self, used: Iterable[str], among: str) -> None:
+        """Check that the files below a directory are those in use. Raises GuaranteeBroken."""
+        there = sorted(path for path in self.disk.paths() if path.startswith(among))
+        require_rule(there == sorted(used), f"the files below {among} are not those in use", found=there)
+
+    def require_closed(self) -> None:
+        """Check that no file is mapped any more. Raises GuaranteeBroken."""
+        require_rule(not self.disk._mapped, "a closed file stays mapped", contract=11, found=len(self.disk._mapped))
 
 
 _UNIT = 20
@@ -106,6 +135,15 @@ class QueueFilesBench(_DiskBench):
     def drop_before(self, position: int) -> None:
         self.files.drop_before(position)
 
+    def drop_fails(self, position: int) -> None:
+        """Remove files while a removal fails."""
+        with self.disk.removals.planned(), suppress(OSError):
+            self.files.drop_before(position)
+
+    def delete_fails(self) -> None:
+        with self.disk.removals.planned(), suppress(OSError):
+            self.delete()
+
     def delete(self) -> None:
         """Remove all files, as the deletion of a queue does."""
         if not self.is_closed:
@@ -122,22 +160,28 @@ class QueueFilesBench(_DiskBench):
         self.files.flush()
         waiting = [mapped.path for mapped in self.files.mapped if mapped.flushed_position < mapped.written_position]
         require_rule(not waiting, "a flush leaves a file out", contract=2, found=waiting)
+        if not self.is_closed:
+            self.require_files([mapped.path for mapped in self.files.mapped], f"{ROOT}/consumequeue/")
         self.files.close()
+        self.require_closed()
         return content, sorted(self.disk.paths())
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("append", (1, 2, 3), role="dispatch"),
         entry("drop_before", (_QUEUE_FILE, 2 * _QUEUE_FILE), role="dispatch"),
+        entry("drop_fails", (2 * _QUEUE_FILE,), role="dispatch"),
         entry("delete", role="dispatch"),
+        entry("delete_fails", role="dispatch"),
         entry("close", role="dispatch"),
         entry("flush"),
     )
 
 
 class IndexBench(_DiskBench):
-    """The index. One thread puts and removes files, others query and flush."""
+    """The files of the index. One thread puts and removes files, others flush."""
 
     modules = ("tornpage.impl.index.index_service", "tornpage.impl.index.index_file")
+    codes = 3
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +201,7 @@ class IndexBench(_DiskBench):
     def put(self, count: int) -> None:
         offsets = range(self.offset + 100, self.offset + 100 * count + 1, 100)
         self.offset += 100 * count
-        codes = tuple(offset // 100 % 3 for offset in offsets)
+        codes = tuple(offset // 100 % self.codes for offset in offsets)
         self.index.put(IndexPuts(codes, tuple(offsets), (1_000,) * count))
 
     def query(self, code: int) -> list[int]:
@@ -165,6 +209,12 @@ class IndexBench(_DiskBench):
 
     def drop_expired(self, log_min: int) -> int:
         return self.index.drop_expired(log_min)
+
+    def drop_fails(self, log_min: int, is_sync: int) -> None:
+        """Remove files while a removal, or the sync of one, fails."""
+        failing = self.disk.directory_syncs if is_sync else self.disk.removals
+        with failing.planned(), suppress(OSError):
+            self.index.drop_expired(log_min)
 
     def flush(self) -> None:
         self.index.flush()
@@ -176,17 +226,29 @@ class IndexBench(_DiskBench):
     def state(self) -> object:
         self.disk.refused_files = 0
         self.index.check()
-        found = [self.query(code) for code in range(3)]
+        found = [self.query(code) for code in range(self.codes)]
         require_rule(self.index.flush() == 0, "a flush of everything leaves entries out", contract=2)
+        self.require_files([each.path for each in self.index._index_files], f"{ROOT}/index/")
         self.index.close()
+        self.require_closed()
         return found, len(self.disk.paths())
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("put", (1, 2, 3), role="dispatch"),
-        entry("drop_expired", (350, 650), role="dispatch"),
+        entry("put", (6,), role="dispatch").then("drop_expired", (350, 650)),
+        entry("put", (6,), role="dispatch").then("drop_fails", (350, 650), (0, 1)),
         entry("refuse", (1, 2), role="dispatch").then("put", (1, 4)).then("refuse", (0,)),
-        entry("query", (0, 1, 2)),
         entry("flush"),
+    )
+
+
+class IndexQueriesBench(IndexBench):
+    """Queries beside puts. Each put has one entry, since a query may find a part of more."""
+
+    codes = 2
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("put", (1,), role="dispatch"),
+        entry("query", (0, 1)),
     )
 
 
@@ -276,7 +338,7 @@ class LogFilesBench(_DiskBench):
         entry("close", role="put lock"),
         entry("flush"),
         entry("commit"),
-        entry("drop_first", role="cleaner"),
+        entry("flush", role="cleaner").then("drop_first"),
     )
 
 
@@ -289,6 +351,7 @@ class PooledLogFilesBench(LogFilesBench):
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "queue files": QueueFilesBench,
     "index": IndexBench,
+    "index queries": IndexQueriesBench,
     "log files": LogFilesBench,
     "pooled log files": PooledLogFilesBench,
 }

@@ -183,6 +183,30 @@ class BrokerBench(Bench):
 class MembersBench(BrokerBench):
     """The members of a group, and the notices of their changes."""
 
+    def state(self) -> object:
+        found = super().state()
+        self._require_notices()
+        return found
+
+    def _require_notices(self) -> None:
+        """Check that members get a notice if another one expires or disconnects. Raises GuaranteeBroken."""
+        for client in (4, 5, 6):
+            self.join(client, 1_000)
+        for client in (4, 5):
+            self.join(client, 1_080)
+            self.notices(client)
+        self.step(1_150)
+        self._require_notice("expires")
+        self.join(6, 1_160)
+        for client in (4, 5):
+            self.notices(client)
+        self.disconnect(6)
+        self._require_notice("disconnects")
+
+    def _require_notice(self, what: str) -> None:
+        found = [bool(self.broker.notices(f"c{client}")) for client in (4, 5)]
+        require_rule(all(found), f"a member gets no notice when another one {what}", found=found)
+
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("join", (1, 2), (0, 150)),
         entry("leave", (1, 2)),
@@ -201,10 +225,19 @@ class LeasesBench(BrokerBench):
         entry("join", (1, 2), (0,)),
         entry("lock", (1, 2)),
         entry("unlock", (1, 2)),
-        entry("update", (3, 5, 7)),
-        entry("update_leased", (1, 2), (3, 5, 7)),
-        entry("update_absent", (2, 4)),
-        entry("pull", (1, 2), (3, 5, 7)),
+        entry("update_leased", (1, 2), (3, 7)),
+        entry("lock", (1,)).then("pull", (1,), (3, 7)),
+        entry("restart_numbers"),
+    )
+
+
+class ProgressBench(BrokerBench):
+    """The progress of a group, which members store with updates and with pulls."""
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("update", (3, 7)),
+        entry("update_absent", (2,)),
+        entry("pull", (1,), (3, 7)),
         entry("restart_numbers"),
     )
 
@@ -275,6 +308,9 @@ class _Consumer(PushConsumer):
         self.ready, self.running = self.ready - 1, self.running + 1
         return Batch(self.running, _QUEUE, (), 0)
 
+    def add_finding(self, _sentence: str) -> None:
+        self._call("add_finding")
+
     def finish(self, *_args: object, **_named: object) -> None:
         self._call("finish")
         self.running, self.finished = self.running - 1, self.finished + 1
@@ -289,8 +325,14 @@ class RunningBench(Bench):
     def __init__(self) -> None:
         settings = ConsumerSettings(consumer_group="g", client_id="c", consume_thread_max=1)
         parts = Parts().replacing({PushConsumer: _Consumer})
-        self.member = RunningConsumer(settings, {}, lambda messages, context: None, parts=parts)
+        self.batches = 0
+        self.member = RunningConsumer(settings, {}, self._listen, parts=parts)
         self.consumer = cast(_Consumer, self.member._consumer)
+
+    def _listen(self, _messages: object, _context: object) -> Any:
+        """Take a batch. Every second one gets a result that is no status."""
+        self.batches += 1
+        return None if self.batches % 2 else 17
 
     def start(self) -> None:
         self.member.start()
@@ -338,12 +380,14 @@ class RunningBench(Bench):
         entry("resume"),
         entry("look"),
         entry("arrive"),
+        entry("arrive").then("arrive"),
     )
 
 
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "members": MembersBench,
     "leases": LeasesBench,
+    "progress": ProgressBench,
     "returns": ReturnsBench,
     "running consumer": RunningBench,
 }

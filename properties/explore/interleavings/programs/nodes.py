@@ -318,7 +318,7 @@ class RaftStoreBench(Bench):
         "tornpage.impl.raft.member",
     )
     members = 1
-    orders_max = 6
+    is_slow = True
 
     def __init__(self) -> None:
         self.runners: dict[str, SteppedRunner] = {}
@@ -433,6 +433,7 @@ class RaftStoreBench(Bench):
         entry("put", (0, 1)),
         entry("sync"),
         entry("read"),
+        entry("sync").then("save"),
         entry("save"),
         entry("put", (0,)).then("sync").then("put", (0,)),
         entry("close"),

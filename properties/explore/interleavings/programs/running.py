@@ -22,6 +22,9 @@ from tornpage.properties.scheduler import Chooser, StepTrace, run_stepped
 __all__ = ["BENCHES", "PROGRAMS", "bench_of", "draw_programs", "modules_of", "programs_by_part", "run_program"]
 
 POINTS_MAX = 20_000
+_ORDERS_MAX = {False: 60, True: 6}
+"""The most orders of whole calls of a drawn program, by whether its bench is slow."""
+
 BENCHES = {
     **tables.BENCHES,
     **waiting.BENCHES,
@@ -57,11 +60,13 @@ def programs_by_part(rng: Random) -> list[tuple[Iterator[Scenario], int]]:
     """Return the programs of each part without end, and how many of them a turn takes.
 
     The programs that a bench names come between drawn ones until all were taken. A turn takes one program, and a tenth
-    of all pairs of a larger menu. A program that cannot end in any order of whole calls is left out.
+    of all pairs of a larger menu unless the bench is slow. A program that cannot end in any order of whole calls is left
+    out.
     """
+    benches: dict[str, type[Bench]] = BENCHES  # type: ignore[assignment]
     return [
-        (_programs_of(name, Random(f"{rng.random()} {name}")), max(1, len(make.menu) ** 2 // 20))  # type: ignore[attr-defined]
-        for name, make in BENCHES.items()
+        (_programs_of(name, Random(f"{rng.random()} {name}")), 1 if make.is_slow else max(1, len(make.menu) ** 2 // 20))
+        for name, make in benches.items()
     ]
 
 
@@ -70,7 +75,7 @@ def _programs_of(name: str, rng: Random) -> Iterator[Scenario]:
     make: type[Bench] = BENCHES[name]  # type: ignore[assignment]
     named = list(make.programs)
     rng.shuffle(named)
-    drawn = drawn_programs(name, make.menu, rng, orders_max=make.orders_max) if make.menu else cycle(named)
+    drawn = drawn_programs(name, make.menu, rng, orders_max=_ORDERS_MAX[make.is_slow]) if make.menu else cycle(named)
     for scenario in chain.from_iterable(zip_longest(named if make.menu else (), drawn)):
         completed = scenario if scenario is None or scenario in named else make.completed(scenario)
         if completed is not None and _can_end(completed):

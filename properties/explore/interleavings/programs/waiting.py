@@ -3,10 +3,12 @@
 import struct
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from tornpage.impl.config.policy import AllocationPolicy
+from tornpage.impl.errors import StoreClosed
 from tornpage.impl.io.files import Files
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.memory import LockedMemory
@@ -123,6 +125,10 @@ class SmallPoolBench(PoolBench):
     )
 
 
+_NO_ROOM = 28
+"""ENOSPC, the planned failure of a creation."""
+
+
 class _LogFile:
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -144,7 +150,7 @@ class _Maker:
         slow("a file is created")
         if self.fails:
             self.fails -= 1
-            raise OSError(28, "planned failure")
+            raise OSError(_NO_ROOM, "planned failure")
         require_rule(base_offset not in self.there, "a log file is created twice", found=base_offset)
         self.there.add(base_offset)
         slow("a file is synced")
@@ -170,6 +176,7 @@ class AllocationBench(Bench):
         )
         self.taken: dict[int, MappedFile] = {}
         self.takes = 0
+        self.has_failed = False
 
     def _runner(self, service: Service) -> SteppedRunner:
         self.runners.append(SteppedRunner(service, lambda: 0))
@@ -186,8 +193,16 @@ class AllocationBench(Bench):
     def give_back(self, index: int) -> None:
         self.allocation.give_back(self.taken.pop(index))
 
-    def take_next(self) -> int:
-        return self.take(len(self.taken))
+    def take_next(self) -> None:
+        """Take the next file. The number of tries of the service depends on the schedule, so no answer is compared."""
+        try:
+            offset = self.take(len(self.taken))
+        except OSError as error:
+            found = str(error) if error.errno != _NO_ROOM or not self.has_failed else ""
+            require_rule(not found, "a put meets another failure than that of the creation", found=found)
+        else:
+            wanted = 10 * (len(self.taken) - 1)
+            require_rule(offset == wanted, "a put gets another file than the next one", found=offset)
 
     def give_back_last(self) -> None:
         if self.taken:
@@ -209,6 +224,7 @@ class AllocationBench(Bench):
 
     def fail(self, count: int) -> None:
         self.maker.fails = count
+        self.has_failed |= count > 0
 
     def state(self) -> object:
         self.maker.fails = 0
@@ -218,7 +234,7 @@ class AllocationBench(Bench):
         self.allocation.close()
         left = sorted(self.maker.there - {file.base_offset for file in self.taken.values()})
         require_rule(not left, "a close leaves files that no put has used", found=left)
-        return there
+        return "" if self.has_failed else there
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("take_next", role="put lock"),
@@ -306,6 +322,10 @@ class TimeOutsBench(Bench):
     )
 
 
+_LATE = 1_000
+"""An offset past those of all programs."""
+
+
 class ReplicasBench(Bench):
     """Puts that wait for replicas."""
 
@@ -349,17 +369,31 @@ class ReplicasBench(Bench):
         self.replicas.step(1_000)
         left = [offset for offset, said in self.answers.items() if not said]
         require_rule(not left, "a request for replicas gets no answer", contract=16, found=left)
+        self._require_counts()
         return answers, acknowledged
 
+    def _require_counts(self) -> None:
+        """Check that a confirmation counts at once, and only while its replica is there. Raises GuaranteeBroken."""
+        self.request(_LATE)
+        self.replicas.note(b"9", _LATE)
+        found = self.replicas.acknowledged_offset
+        require_rule(found == _LATE, "a confirmation does not count", found=found)
+        require_rule(bool(self.answers[_LATE]), "a confirmed request has no answer", contract=16)
+        self.replicas.forget(b"9")
+        found = self.replicas.acknowledged_offset
+        require_rule(found != _LATE, "a replica that left counts", found=found)
+        self.request(2 * _LATE)
+        due_ms = self.replicas.step(1_000)
+        require_rule(due_ms is None, "a deadline is left after the last request", found=due_ms)
+
     menu: ClassVar[tuple[Entry, ...]] = (
-        *numbered("request", (3, 5, 6)),
-        entry("note", (1, 2), (3, 5, 9)),
+        entry("request", (3,), role="first").then("request", (5,)),
+        *numbered("request", (6,)),
+        entry("note", (1, 2), (4, 9)),
         entry("forget", (1, 2)),
         entry("step", (5, 10), role="service"),
         entry("forgo", (4, 6), role="service"),
         entry("close", role="service"),
-        entry("waiting"),
-        entry("end_from", (4, 6)),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("replicas", [call("request", 5)], [call("note", 1, 5)]),
@@ -379,6 +413,18 @@ class ReplicasBench(Bench):
         ),
         program("replicas", [call("note", 1, 5)], [call("close")], before=[call("request", 4)]),
     )
+
+
+class ReplicaLooksBench(ReplicasBench):
+    """Looks at the puts that wait for replicas."""
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("request", (3,), role="first").then("request", (5,)),
+        entry("note", (1,), (4, 9)),
+        entry("waiting"),
+        entry("end_from", (4, 6)),
+    )
+    programs = ()
 
 
 class _Pulls:
@@ -440,7 +486,11 @@ class HoldBench(Bench):
         if number not in self.begun:
             self.begun.add(number)
             self.queues[number] = "T", queue
-            self.answers[number] = self.hold.pull(PullRequest(("T", queue), 0, 1), 10)
+            try:
+                self.answers[number] = self.hold.pull(PullRequest(("T", queue), 0, 1), 10)
+            except StoreClosed as error:  # as that of a pull that was held at the stop
+                self.answers[number] = Future()
+                self.answers[number].set_exception(error)
 
     def put(self, queue: int = 0, matches: int = 1) -> None:
         self.pulls.queues["T", queue].append(bool(matches))
@@ -486,10 +536,12 @@ class HoldBench(Bench):
         return answers, held
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        *numbered("pull", (1, 2, 3), (0, 1)),
+        *numbered("pull", (1, 2), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
+        entry("put", (0,), (0,), role="dispatch").then("step"),
         entry("delete", (0, 1), role="dispatch"),
-        *numbered("cancel", (1, 2, 3), of="pull"),
+        entry("delete", (0,), role="dispatch").then("put", (0,), (1,)),
+        *numbered("cancel", (1, 2), of="pull"),
         entry("step"),
         entry("stop"),
     )
@@ -514,10 +566,10 @@ class FullHoldBench(HoldBench):
 
     held_max = 1
     menu: ClassVar[tuple[Entry, ...]] = (
-        *numbered("pull", (1, 2, 3), (0, 1)),
+        *numbered("pull", (1, 2), (0, 1)),
         entry("put", (0, 1), (0, 1), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
-        *numbered("cancel", (1, 2, 3), of="pull"),
+        *numbered("cancel", (1, 2), of="pull"),
         entry("step"),
         entry("stop"),
     )
@@ -705,7 +757,9 @@ class _Mapped:
 
         return Mapping()
 
-    def unmap(self, _mapping: object) -> None:
+    def unmap(self, mapping: Any) -> None:
+        with suppress(ValueError):
+            require_rule(not mapping.view.nbytes, "a file is unmapped under a view", contract=11)
         slow("a file is unmapped")
         self.unmapped += 1
         require_rule(self.unmapped == 1, "a file is unmapped twice", contract=11)
@@ -937,6 +991,7 @@ BENCHES: Mapping[str, Callable[[], Bench]] = {
     "allocation": AllocationBench,
     "time-outs": TimeOutsBench,
     "replicas": ReplicasBench,
+    "replica looks": ReplicaLooksBench,
     "hold": HoldBench,
     "full hold": FullHoldBench,
     "group commit": GroupCommitBench,
