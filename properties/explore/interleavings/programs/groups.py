@@ -31,8 +31,8 @@ from tornpage.impl.message.message import GetStatus, Message, PutResult, PutStat
 from tornpage.impl.parts import Parts
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.store import MessageStore
-from tornpage.properties.explore.interleavings.programs.bench import Bench, call, require_rule, slow
-from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
+from tornpage.properties.explore.interleavings.programs.bench import Bench, Until, call, require_rule, slow
+from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry, numbered
 from tornpage.properties.explore.interleavings.scenario import Scenario
 from tornpage.properties.scheduler import CooperativeLock
 
@@ -222,11 +222,11 @@ class LeasesBench(BrokerBench):
     """The leases of a queue, and the progress that their owners store."""
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("join", (1, 2), (0,)),
-        entry("lock", (1, 2)),
-        entry("unlock", (1, 2)),
-        entry("update_leased", (1, 2), (3, 7)),
-        entry("lock", (1,)).then("pull", (1,), (3, 7)),
+        *numbered("join", (1, 2), (0,), of="client"),
+        *numbered("lock", (1, 2), of="client"),
+        *numbered("unlock", (1, 2), of="client"),
+        *numbered("update_leased", (1, 2), (3, 7), of="client"),
+        entry("lock", (1,), role="client 1").then("pull", (1,), (3, 7)),
         entry("restart_numbers"),
     )
 
@@ -361,6 +361,13 @@ class RunningBench(Bench):
         self.consumer.arrived += 1
         self.member._wake()
 
+    def consume(self) -> None:
+        """Let a batch arrive, and wait for its end or that of the member."""
+        consumer = self.consumer
+        wanted = consumer.finished + 1
+        self.arrive()
+        Until("the end of a batch", lambda: consumer.finished >= wanted or consumer.is_closed).wait()
+
     def state(self) -> object:
         together = self.consumer.together
         require_rule(not together, "two threads call a consumer at the same time", found=together)
@@ -380,7 +387,8 @@ class RunningBench(Bench):
         entry("resume"),
         entry("look"),
         entry("arrive"),
-        entry("arrive").then("arrive"),
+        entry("consume"),
+        entry("consume").then("consume"),
     )
 
 

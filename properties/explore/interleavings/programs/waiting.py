@@ -529,11 +529,21 @@ class HoldBench(Bench):
         held = self.hold.held_count
         waiting = sum(said == "waits" for said in answers.values())
         require_rule(held == waiting, "the number of held pulls is wrong", contract=16, found=f"{held} of {waiting}")
+        self._require_woken()
         self.now_ms = 100
         self.runners[0].step()
         left = [number for number, answer in self.answers.items() if not answer.done()]
         require_rule(not left, "a pull gets no answer after its deadline", contract=16, found=left)
         return answers, held
+
+    def _require_woken(self) -> None:
+        """Check that a message in its queue ends the wait of each pull. Raises GuaranteeBroken."""
+        for queue in range(2):
+            self.put(queue)
+        if self.runners[0].is_woken:
+            self.runners[0].step()
+        left = [number for number, answer in self.answers.items() if not answer.done()]
+        require_rule(not left, "a pull waits although its message has come", contract=16, found=left)
 
     menu: ClassVar[tuple[Entry, ...]] = (
         *numbered("pull", (1, 2), (0, 1)),
@@ -543,7 +553,6 @@ class HoldBench(Bench):
         entry("delete", (0,), role="dispatch").then("put", (0,), (1,)),
         *numbered("cancel", (1, 2), of="pull"),
         entry("step"),
-        entry("stop"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("hold", [call("pull", 1)], [call("put")]),
@@ -561,6 +570,18 @@ class HoldBench(Bench):
     )
 
 
+class EndingHoldBench(HoldBench):
+    """A hold whose pulls end by time, by the client and by its stop. No message arrives."""
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        *numbered("pull", (1, 2), (0,)),
+        *numbered("cancel", (1, 2), of="pull"),
+        entry("late"),
+        entry("stop", role="stop"),
+    )
+    programs = ()
+
+
 class FullHoldBench(HoldBench):
     """A hold for one pull."""
 
@@ -571,7 +592,6 @@ class FullHoldBench(HoldBench):
         entry("delete", (0, 1), role="dispatch"),
         *numbered("cancel", (1, 2), of="pull"),
         entry("step"),
-        entry("stop"),
     )
     programs: ClassVar[tuple[Scenario, ...]] = (
         program("full hold", [call("pull", 1)], [call("pull", 2)]),
@@ -994,6 +1014,7 @@ BENCHES: Mapping[str, Callable[[], Bench]] = {
     "replica looks": ReplicaLooksBench,
     "hold": HoldBench,
     "full hold": FullHoldBench,
+    "ending hold": EndingHoldBench,
     "group commit": GroupCommitBench,
     "answer": AnswerBench,
     "runner": RunnerBench,
