@@ -55,8 +55,9 @@ Sought = Iterator[tuple[int, Detection | None]]
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
-_PART_SEARCHES = 16
-"""The searches of part programs beside each scenario of a store: they cost more than half of the time."""
+_PART_SEARCHES = 80
+"""The searches of part programs beside each scenario of a store, about a turn of all parts. They cost most of the time.
+"""
 
 _EXHAUSTED_FIRST = 200
 

@@ -52,7 +52,11 @@ EFFECTS = (
 _MODULES_OF_EACH = 3
 _DRAWN_OF_EACH = 5
 _REPEAT_EVERY = 20
-_SEARCHES_BESIDE_A_SCENARIO = 1
+_SEARCHES_FIRST, _SEARCHES_MAX = 2, 24
+"""The searches of part programs beside the first scenario, and beside later ones. In between they grow by one.
+
+A short run therefore has enough scenarios for all `EFFECTS`.
+"""
 _CANARY_MAX = 400
 _EXHAUSTED_MAX = 200
 """The number of interleavings of one small scenario tried in order, switching only at locks."""
@@ -217,17 +221,19 @@ def interleavings(
     tally: InterleavingTally,
     families: Sequence[Family] = FAMILIES,
     *,
-    searches: int = _SEARCHES_BESIDE_A_SCENARIO,
+    searches: int | None = None,
 ) -> Generator[Interleaving, Ran, None]:
     """Yield interleavings without end, and receive the result of each.
 
     The first `most` of them are those of a small scenario in order. Afterwards a scenario of a family and `searches` of
-    programs of single parts take turns. A planted bug changes the parts of a store, so there are no part programs then.
+    programs of single parts take turns. Without that number there are few of them beside the first scenarios. A planted
+    bug changes the parts of a store, so there are no part programs then.
     """
     yield from _in_order(_planted(SMALLEST, bug), most, tally)
     of_parts = part_searches(Random(f"parts {seed}"), tally.parts) if not bug and families is FAMILIES else iter(())
     for number in count():
-        for search in islice(of_parts, searches):
+        beside = min(_SEARCHES_FIRST + number, _SEARCHES_MAX) if searches is None else searches
+        for search in islice(of_parts, beside):
             yield from search
         drawn = families[number % len(families)](Random(f"interleaving {seed}:{number}"))
         yield from _of_scenario(_planted(drawn, bug), tally, seed, number)

@@ -26,11 +26,11 @@ _FIRST: Final[tuple[Granularity, int, int]] = ("shared opcode", 1, 400)
 _SECOND: Final[tuple[Granularity, int, int]] = ("line", 2, 1_500)
 """The yield points, the preemptions and the most runs of each search of a round."""
 
-_SAMPLED: Final = 20
+_SAMPLED: Final = 12
 """The schedules of each program of a turn, with at most `_SAMPLED_PREEMPTIONS` preemptions."""
 
 _SAMPLED_PREEMPTIONS: Final = 2
-_SEARCHES_AFTER_A_TURN: Final = 2
+_SEARCHES_AFTER_A_TURN: Final = 1
 
 _EXHAUSTIVE_MAX: Final = 1_000
 _DRAWN_OF_EACH: Final = 20
