@@ -335,7 +335,6 @@ class LogFilesBench(_DiskBench):
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("put", (1, 2, 3), role="put lock"),
-        entry("close", role="put lock"),
         entry("flush"),
         entry("commit"),
         entry("flush", role="cleaner").then("drop_first"),
@@ -348,10 +347,24 @@ class PooledLogFilesBench(LogFilesBench):
     buffers = 2
 
 
+class ClosingLogFilesBench(LogFilesBench):
+    """A log that is closed. No file is removed then, since the store stops its cleaner first."""
+
+    buffers = 2
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("put", (1, 2, 3), role="put lock"),
+        entry("close", role="put lock"),
+        entry("flush"),
+        entry("commit"),
+    )
+
+
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "queue files": QueueFilesBench,
     "index": IndexBench,
     "index queries": IndexQueriesBench,
     "log files": LogFilesBench,
     "pooled log files": PooledLogFilesBench,
+    "closing log files": ClosingLogFilesBench,
 }

@@ -588,7 +588,7 @@ class FullHoldBench(HoldBench):
     held_max = 1
     menu: ClassVar[tuple[Entry, ...]] = (
         *numbered("pull", (1, 2), (0, 1)),
-        entry("put", (0, 1), (0, 1), role="dispatch"),
+        entry("put", (0, 1), (1,), role="dispatch"),
         entry("delete", (0, 1), role="dispatch"),
         *numbered("cancel", (1, 2), of="pull"),
         entry("step"),
