@@ -71,9 +71,7 @@ def _roles(entries: Sequence[Entry]) -> list[str]:
     return [each.role for each in entries]
 
 
-def _around(
-    part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Random, orders_max: int
-) -> Scenario:
+def _around(part: str, pair: tuple[Entry, Entry], menu: Sequence[Entry], rng: Random, orders_max: int) -> Scenario:
     """Return a program in which two tasks begin with the pair."""
     tasks = [[each] for each in rng.sample(pair, 2)]
     if rng.random() < _THIRD_SHARE:

@@ -82,7 +82,6 @@ class _DiskBench(Bench):
                 is_kept = durable == self.disk.peek(path, 0, size_bytes)
                 require_rule(is_kept, f"{path} was reported as durable to {size_bytes}", contract=2, found=found)
 
-
     def require_files(self, used: Iterable[str], among: str) -> None:
         """Check that the files below a directory are those in use. Raises GuaranteeBroken."""
         there = sorted(path for path in self.disk.paths() if path.startswith(among))

@@ -60,8 +60,8 @@ def programs_by_part(rng: Random) -> list[tuple[Iterator[Scenario], int]]:
     """Return the programs of each part without end, and how many of them a turn takes.
 
     The programs that a bench names come between drawn ones until all were taken. A turn takes one program, and a tenth
-    of all pairs of a larger menu unless the bench is slow. A program that cannot end in any order of whole calls is left
-    out.
+    of all pairs of a larger menu unless the bench is slow. A program that cannot end in any order of whole calls is
+    left out.
     """
     benches: dict[str, type[Bench]] = BENCHES  # type: ignore[assignment]
     return [

@@ -152,7 +152,9 @@ class PutsBench(StoreBench):
 
     def state(self) -> object:
         content = b"".join(
-            self.files.peek(path, 0, _SETTINGS.file_bytes) for path in sorted(self.files.paths()) if "/commitlog/" in path
+            self.files.peek(path, 0, _SETTINGS.file_bytes)
+            for path in sorted(self.files.paths())
+            if "/commitlog/" in path
         )
         stored = [answer for answer in self.answers if answer.stored]
         magics = [content[answer.offset + 4 : answer.offset + 8] for answer in stored]

@@ -1,10 +1,11 @@
 """Test the programs of single parts: they hold, and a missing lock breaks one of them."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
+from math import factorial, prod
 from random import Random
 
 import pytest
@@ -19,7 +20,13 @@ from tornpage.properties.explore.interleavings.part_searches import PartTally, p
 from tornpage.properties.explore.interleavings.parts import watched_modules
 from tornpage.properties.explore.interleavings.programs.bench import Bench, call, program, sequential_results
 from tornpage.properties.explore.interleavings.programs.drawing import drawn_programs, entry
-from tornpage.properties.explore.interleavings.programs.running import BENCHES, PROGRAMS, draw_programs, modules_of
+from tornpage.properties.explore.interleavings.programs.running import (
+    BENCHES,
+    PROGRAMS,
+    draw_programs,
+    modules_of,
+    programs_by_part,
+)
 from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.token import from_token, token_of
@@ -115,23 +122,47 @@ def test_a_lost_wake_up_of_a_service_is_a_deadlock(tracker: DirtyTracker, monkey
     assert found.broken.contract == 16
 
 
+def run_search(search: Generator[Interleaving, Ran, None], tracker: DirtyTracker) -> list[Interleaving]:
+    """Return the interleavings of a search, all of which hold."""
+    found = [next(search)]
+    while True:
+        ran = run_interleaving(found[-1], tracker=tracker)
+        assert ran.verdict is Verdict.HOLDS, ran.broken
+        try:
+            found.append(search.send(ran))
+        except StopIteration:
+            return found
+
+
+def test_searches_of_a_turn_take_few_schedules_of_different_programs(tracker: DirtyTracker) -> None:
+    tally = PartTally()
+    found = [run_search(search, tracker) for search in islice(part_searches(Random(1), tally), 8)]
+    assert len({each[0].scenario for each in found}) == tally.sampled == 8
+    assert max(map(len, found)) == 12
+    assert all(len({each.schedule for each in searched}) == len(searched) for searched in found)
+
+
 @pytest.mark.slow
-def test_searches_take_each_program_and_count_what_is_complete(tracker: DirtyTracker) -> None:
-    tally, searched, runs = PartTally(), set(), 0
-    for search in islice(part_searches(Random(1), tally), 8):
-        interleaving = next(search)
-        searched.add(interleaving.scenario)
-        while True:
-            ran = run_interleaving(interleaving, tracker=tracker)
-            assert ran.verdict is Verdict.HOLDS
-            runs += 1
-            try:
-                interleaving = search.send(ran)
-            except StopIteration:
-                break
-    assert len(searched) == 8
-    assert runs > 100
-    assert 4 <= tally.completed[1] <= 8
+def test_a_named_program_is_searched_to_its_bound_after_a_turn(tracker: DirtyTracker) -> None:
+    tally = PartTally()
+    turn = sum(number for _, number in programs_by_part(Random(1)))
+    (last,) = islice(part_searches(Random(1), tally), turn, turn + 1)
+    assert len(run_search(last, tracker)) > 12
+    assert tally.sampled == turn
+
+
+def test_a_drawn_search_takes_all_schedules_in_another_order(tracker: DirtyTracker) -> None:
+    scenario = program("flags", [call("set", 0)], [call("set", 1)])
+    taken = []
+    for rng in (None, Random(1), Random(2)):
+        search, schedules = PreemptionSearch(1, rng), []
+        for schedule in search.schedules():
+            search.ran(run_interleaving(replace(plain(scenario), schedule=schedule), tracker=tracker).trace)
+            schedules.append(schedule)
+        assert search.completed == 1
+        taken.append(schedules)
+    assert len({frozenset(each) for each in taken}) == 1
+    assert len({tuple(each) for each in taken}) == 3
 
 
 def test_sleep_sets_complete_a_program_and_give_the_results_of_its_orders(tracker: DirtyTracker) -> None:
@@ -215,14 +246,29 @@ def test_equal_seeds_draw_equal_programs_of_all_benches() -> None:
 @pytest.mark.slow
 def test_drawn_programs_of_every_bench_hold_without_preemptions(tracker: DirtyTracker) -> None:
     parts = set()
-    for scenario in islice(draw_programs(Random(2)), 150):
+    for scenario in islice(draw_programs(Random(2)), sum(number for _, number in programs_by_part(Random(2)))):
         ran = run_interleaving(plain(scenario), tracker=tracker)
         assert ran.broken is None, f"{scenario.part} {scenario.before} {scenario.tasks}: {ran.broken}"
         parts.add(scenario.part)
-    assert parts == {name for name, make in BENCHES.items() if make.menu}  # type: ignore[attr-defined]
+    assert parts == set(BENCHES)
 
 
-@pytest.mark.parametrize("part", ["window", "members", "leases", "returns", "log files", "queue files"])
+def test_a_drawn_program_has_few_orders_of_whole_calls() -> None:
+    menu = (entry("a").then("b").then("c"), entry("d").then("e").then("f"), entry("g"))
+    for most in (6, 60):
+        for scenario in islice(drawn_programs("part", menu, Random(6), orders_max=most), 100):
+            counts = list(map(len, scenario.tasks))
+            orders = factorial(sum(counts)) // prod(map(factorial, counts))
+            assert orders <= most or counts in ([3, 3], [3, 1], [1, 3])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("window", "members", "leases", "progress", "returns", "log files", "queue files", "node"),
+        pytest.param("raft store", marks=pytest.mark.slow),
+    ],
+)
 def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
     part: str, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +277,10 @@ def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
         "window": ("lease", "guard"),
         "members": ("broker", "_guard"),
         "leases": ("broker", "_guard"),
+        "progress": ("broker", "_guard"),
         "returns": ("broker", "_send_back_guard"),
+        "node": ("node", "_guard"),
+        "raft store": ("store", "_lock"),
         "log files": ("log", "_flush_lock"),
         "queue files": ("files", "_flush_lock"),
     }
