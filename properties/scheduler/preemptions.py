@@ -17,7 +17,7 @@ __all__ = ["PreemptionSearch", "preemptions_of"]
 
 
 _SHARES: Final = (2, 6, 2)
-"""The shares of the schedules of a drawn search, by number of preemptions from 0 on. Larger numbers have the last one."""
+"""The shares of the schedules of a drawn search, by number of preemptions from 0 on. The last is that of more."""
 
 
 class PreemptionSearch:
