@@ -52,7 +52,10 @@ class PreemptionSearch:
             yield tuple(schedule)
 
     def _next_level(self) -> int:
-        """Return the number of preemptions of the next schedule, which is the first one of its waiting schedules."""
+        """Return the number of preemptions of the next schedule.
+
+        That schedule is the first waiting one with this number.
+        """
         rng = self._rng
         if rng is None:
             return self.completed + 1

@@ -90,7 +90,10 @@ def _sampled(scenario: Scenario, rng: Random) -> Search:
 
 
 def _rounds(programs: list[Scenario], rng: Random, tally: PartTally) -> Iterator[Search]:
-    """Yield searches of the programs that the benches name. A round tries each program in one way."""
+    """Yield searches of the programs that the benches name.
+
+    A round tries each program in one way.
+    """
     rng.shuffle(programs)
     for scenario in programs:
         yield first_search(scenario, tally)

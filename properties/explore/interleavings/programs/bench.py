@@ -97,7 +97,10 @@ class Until:
 
 
 class Failing:
-    """Failures of the outside world that are planned for the calls of one task. Other tasks do not meet them."""
+    """Failures of the outside world that are planned for the calls of one task.
+
+    Other tasks do not meet them.
+    """
 
     def __init__(self) -> None:
         self._tasks: list[object] = []

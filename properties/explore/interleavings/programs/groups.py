@@ -189,7 +189,10 @@ class MembersBench(BrokerBench):
         return found
 
     def _require_notices(self) -> None:
-        """Check that members get a notice if another one expires or disconnects. Raises GuaranteeBroken."""
+        """Check that members get a notice if another one expires or disconnects.
+
+        Raises GuaranteeBroken.
+        """
         for client in (4, 5, 6):
             self.join(client, 1_000)
         for client in (4, 5):

@@ -175,7 +175,10 @@ class _Listening:
 
 
 class NodeBench(Bench):
-    """A store with a role. One thread steps it, others change its role, ask for its status and close it."""
+    """A store with a role.
+
+    One thread steps it. Others change its role, ask for its status and close it.
+    """
 
     modules = ("tornpage.impl.replication.node",)
 
@@ -269,7 +272,10 @@ class NodeBench(Bench):
         return found, links, machine.cuts
 
     def _require_works(self) -> None:
-        """Check that the node still changes its role, and keeps it after a failed change. Raises GuaranteeBroken."""
+        """Check that the node still changes its role, and keeps it after a failed change.
+
+        Raises GuaranteeBroken.
+        """
         self.machine.cut_to = None
         for role, other in ((BrokerRole.SLAVE, 1), (BrokerRole.SYNC_MASTER, 2)):
             self.node.become(role, master="m1")
@@ -309,7 +315,10 @@ class _Disk(UnmarkedDisk):
 
 
 class RaftStoreBench(Bench):
-    """The store of a Raft member. Clients put, and events come from timers, links and the disk."""
+    """The store of a Raft member.
+
+    Clients put, and events come from timers, links and the disk.
+    """
 
     modules = (
         "tornpage.impl.raft.raft_store",
@@ -354,7 +363,10 @@ class RaftStoreBench(Bench):
         return self.store.member
 
     def _event(self, *calls: Callable[[], list[Envelope]]) -> None:
-        """Carry out calls of the member as one event. A member that has failed or is closed takes none."""
+        """Carry out calls of the member as one event.
+
+        A member that has failed or is closed takes none.
+        """
         with suppress(OSError):
             self.sent.extend(self.store._event(lambda: [each for call in calls for each in call()]))
 

@@ -71,7 +71,10 @@ def programs_by_part(rng: Random) -> list[tuple[Iterator[Scenario], int]]:
 
 
 def _programs_of(name: str, rng: Random) -> Iterator[Scenario]:
-    """Yield the programs that a bench names, between drawn ones. Without a menu these are repeated."""
+    """Yield the programs that a bench names, between drawn ones.
+
+    Without a menu the named ones are repeated.
+    """
     make: type[Bench] = BENCHES[name]  # type: ignore[assignment]
     named = list(make.programs)
     rng.shuffle(named)

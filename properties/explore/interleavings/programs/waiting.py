@@ -194,7 +194,10 @@ class AllocationBench(Bench):
         self.allocation.give_back(self.taken.pop(index))
 
     def take_next(self) -> None:
-        """Take the next file. The number of tries of the service depends on the schedule, so no answer is compared."""
+        """Take the next file.
+
+        The number of tries of the service depends on the schedule, so no answer is compared.
+        """
         try:
             offset = self.take(len(self.taken))
         except OSError as error:
@@ -373,7 +376,10 @@ class ReplicasBench(Bench):
         return answers, acknowledged
 
     def _require_counts(self) -> None:
-        """Check that a confirmation counts at once, and only while its replica is there. Raises GuaranteeBroken."""
+        """Check that a confirmation counts at once, and only while its replica is there.
+
+        Raises GuaranteeBroken.
+        """
         self.request(_LATE)
         self.replicas.note(b"9", _LATE)
         found = self.replicas.acknowledged_offset
