@@ -395,10 +395,20 @@ class RunningBench(Bench):
     )
 
 
+class RunningCallsBench(RunningBench):
+    """A member with threads that are only switched at locks and inside the calls of its consumer.
+
+    It has three to four threads, so switches at every line would seldom meet two calls.
+    """
+
+    modules = ()
+
+
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "members": MembersBench,
     "leases": LeasesBench,
     "progress": ProgressBench,
     "returns": ReturnsBench,
     "running consumer": RunningBench,
+    "running calls": RunningCallsBench,
 }

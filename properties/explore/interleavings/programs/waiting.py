@@ -426,9 +426,9 @@ class ReplicaLooksBench(ReplicasBench):
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("request", (3,), role="first").then("request", (5,)),
-        entry("note", (1,), (4, 9)),
+        entry("note", (1,), (4,)),
         entry("waiting"),
-        entry("end_from", (4, 6)),
+        entry("end_from", (4,)),
     )
     programs = ()
 
