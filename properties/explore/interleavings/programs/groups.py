@@ -396,7 +396,7 @@ class RunningBench(Bench):
 
 
 class RunningCallsBench(RunningBench):
-    """A member with threads that are only switched at locks and inside the calls of its consumer.
+    """A member whose threads are switched at locks and inside calls of its consumer only.
 
     It has three to four threads, so switches at every line would seldom meet two calls.
     """

@@ -18,7 +18,7 @@ from tornpage.impl.statistics.read_statistics import ReadStatistics
 from tornpage.properties.explore.interleavings.programs.bench import Bench, call, program, require_rule, slow
 from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
 from tornpage.properties.explore.interleavings.scenario import Scenario
-from tornpage.properties.scheduler import CooperativeLock
+from tornpage.properties.scheduler import CooperativeLock, current_task
 
 __all__ = ["BENCHES"]
 
@@ -30,8 +30,8 @@ _DEPTH = 3
 class _File:
     """Stand in for a state file.
 
-    A failing save leaves the old content if `fails` is 1, and the new content if it is 2. Two saves at a time break a
-    rule.
+    The saves of a task fail while its number in `failing` is not 0. With 1 they leave the old content, with 2 the new
+    one. Two saves at a time break a rule.
     """
 
     path = "config/file.json"
@@ -39,17 +39,18 @@ class _File:
 
     def __init__(self) -> None:
         self.content: object = None
-        self.fails = 0
+        self.failing: dict[object, int] = {}
         self._is_written = False
 
     def save(self, document: Mapping[str, object]) -> None:
         require_rule(not self._is_written, "two saves write one file at the same time")
         self._is_written = True
+        fails = self.failing.get(current_task(), 0)
         try:
             slow("a file is written")
-            if self.fails != 1:
+            if fails != 1:
                 self.content = repr(document)
-            if self.fails:
+            if fails:
                 raise OSError(5, "planned failure")
             slow("a file is synced")
         finally:
@@ -113,16 +114,16 @@ class OffsetsBench(Bench):
         self.restarting.__exit__(None, None, None)
 
     def fail(self, fails: int) -> None:
-        self.file.fails = fails
+        self.file.failing[current_task()] = fails
 
     def state(self) -> object:
-        left, self.file.fails = self.file.content, 0
+        left = self.file.content
         self._require_saved()
         table = self.offsets.of_topic("T")
-        self.file.fails = 2
+        self.file.failing[None] = 2
         with suppress(OSError), self.offsets.restart_numbers(lambda topic, queue: queue == 0):
             pass
-        self.file.fails = 0
+        self.file.failing.clear()
         self._require_saved()
         return left, table
 
@@ -222,10 +223,10 @@ class TableBench(Bench):
         self.table.save()
 
     def fail(self, fails: int) -> None:
-        self.file.fails = fails
+        self.file.failing[current_task()] = fails
 
     def state(self) -> object:
-        left, self.file.fails = self.file.content, 0
+        left = self.file.content
         version = self.table.data_version.counter
         self.table.save()
         entries = self.table.all()
@@ -319,13 +320,13 @@ class DelayBench(Bench):
         self.offsets.save()
 
     def fail(self, fails: int) -> None:
-        self.file.fails = fails
+        self.file.failing[current_task()] = fails
 
     def fail_flush(self, fails: int) -> None:
         self.flush_fails = bool(fails)
 
     def state(self) -> object:
-        left, self.file.fails, self.flush_fails = self.file.content, 0, False
+        left, self.flush_fails = self.file.content, False
         self.offsets.save()
         wanted = repr({"offsetTable": dict(self.offsets.by_level())})
         is_there = self.file.content == wanted or (self.file.content is None and not self.offsets.by_level())
@@ -429,7 +430,7 @@ class _Directories:
     def __init__(self) -> None:
         self.there = {"/s"}
         self.durable = {"/s"}
-        self.fails = 0
+        self.failing: dict[object, int] = {}
 
     def stat(self, path: str) -> object:
         return path if path in self.there else None
