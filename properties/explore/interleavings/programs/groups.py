@@ -322,7 +322,7 @@ class _Consumer(PushConsumer):
 class RunningBench(Bench):
     """A member of a group with a thread that steps it and one that runs the listener."""
 
-    modules = ("tornpage.impl.consumer.running",)
+    modules: ClassVar[tuple[str, ...]] = ("tornpage.impl.consumer.running",)
     threads = 2
 
     def __init__(self) -> None:

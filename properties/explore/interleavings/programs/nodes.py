@@ -83,8 +83,8 @@ class _Store(MessageStore):
         self.machine = machine
         self.running_flags = cast(Any, _Flags())
 
-    read_only_reason = None  # type: ignore[assignment]
-    min_offset, max_offset, flushed_offset = 0, _LOG_END, _LOG_END  # type: ignore[assignment]
+    read_only_reason = None
+    min_offset, max_offset, flushed_offset = 0, _LOG_END, _LOG_END
 
     def close(self) -> None:
         slow("a store is closed")
@@ -424,8 +424,8 @@ class RaftStoreBench(Bench):
         self._require_answers()
         self.store.close()
         self.store.close()
-        left = [each for each in (*self.puts, *self.reads) if not each.done()]  # type: ignore[misc]
-        require_rule(not left, "a closed member leaves a request without an answer", contract=16, found=len(left))
+        left = self._unanswered()
+        require_rule(not left, "a closed member leaves a request without an answer", contract=16, found=left)
         if self.is_closed:  # a close is several steps, and events may come between them
             return "closed"
         return statuses, reads, sent, saved, self._saved()
@@ -438,8 +438,11 @@ class RaftStoreBench(Bench):
         if self.member.role != "leader" or self.store._failure or self.is_closed:
             return
         self.sync()
-        left = [each for each in (*self.puts, *self.reads) if not each.done()]  # type: ignore[misc]
-        require_rule(not left, "a confirmed request has no answer", contract=16, found=len(left))
+        left = self._unanswered()
+        require_rule(not left, "a confirmed request has no answer", contract=16, found=left)
+
+    def _unanswered(self) -> int:
+        return sum(not each.done() for each in self.puts) + sum(not each.done() for each in self.reads)
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("put", (0, 1)),

@@ -7,8 +7,8 @@ from functools import cache
 from typing import ClassVar
 
 from tornpage.impl.errors import StoreClosed
-from tornpage.impl.message.batch import BatchMember, encode_batch_body
-from tornpage.impl.message.message import Message, MessageBatch, PutResult
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutResult
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import Service
 from tornpage.impl.store import MessageStore
@@ -39,7 +39,11 @@ class StoreBench(Bench):
     One task of a drawn program closes the store, since a second close returns before the first one ends.
     """
 
-    modules = ("tornpage.impl.store", "tornpage.impl.durability", "tornpage.impl.retention.retention")
+    modules: ClassVar[tuple[str, ...]] = (
+        "tornpage.impl.store",
+        "tornpage.impl.durability",
+        "tornpage.impl.retention.retention",
+    )
     is_slow = True
     settings = _SETTINGS
 
