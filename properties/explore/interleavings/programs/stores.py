@@ -134,7 +134,7 @@ class StoreBench(Bench):
 class PutsBench(StoreBench):
     """Puts, with the numbers and statistics that they get, beside whatever keeps them out."""
 
-    modules = ("tornpage.impl.log.commit_log", "tornpage.impl.put.put_path")
+    modules: ClassVar[tuple[str, ...]] = ("tornpage.impl.log.commit_log", "tornpage.impl.put.put_path")
     programs = ()
 
     def __init__(self) -> None:
