@@ -430,7 +430,7 @@ class _Directories:
     def __init__(self) -> None:
         self.there = {"/s"}
         self.durable = {"/s"}
-        self.failing: dict[object, int] = {}
+        self.fails = 0
 
     def stat(self, path: str) -> object:
         return path if path in self.there else None
