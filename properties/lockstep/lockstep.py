@@ -70,6 +70,8 @@ from tornpage.properties.lockstep.consumers import (
     pull_while_dispatching,
     query_offsets,
 )
+from tornpage.properties.lockstep.copies.field_harm import harm_field
+from tornpage.properties.lockstep.copies.number_harm import harm_numbers
 from tornpage.properties.lockstep.corruption import Corruption
 from tornpage.properties.lockstep.costs import Costs
 from tornpage.properties.lockstep.counting import puts_are_counted
@@ -81,11 +83,9 @@ from tornpage.properties.lockstep.deleting import (
     release_buffer,
 )
 from tornpage.properties.lockstep.environment import Environment
-from tornpage.properties.lockstep.field_harm import harm_field
 from tornpage.properties.lockstep.functions.asking import functions_answer
 from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
-from tornpage.properties.lockstep.number_harm import harm_numbers
 from tornpage.properties.lockstep.open_harm import harm_open
 from tornpage.properties.lockstep.pair import Pair, Span
 from tornpage.properties.lockstep.puts import put, put_concurrently

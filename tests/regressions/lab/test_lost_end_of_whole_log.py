@@ -3,7 +3,7 @@
 Symptom: `contract 9: the log ends at 0, and its records end at 163840` for an unchanged store.
 Cause: `harm_field` with `end` took away the first record of a log that began past offset 0, and with it every log file.
 Without a log file nothing says where the log was.
-Fix: such a copy is not judged (properties/lockstep/field_harm.py).
+Fix: such a copy is not judged (properties/lockstep/copies/field_harm.py).
 Found by: a mutant whose failure the original had as well.
 """
 

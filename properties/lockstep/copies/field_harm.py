@@ -14,7 +14,7 @@ from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.lockstep.closing import close
-from tornpage.properties.lockstep.harmed_copies import FLOORS, place_of, pull_queue, put_to_queue
+from tornpage.properties.lockstep.copies.harmed_copies import FLOORS, place_of, pull_queue, put_to_queue
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.lockstep.recovery import Recovery
 from tornpage.properties.program.log_places import ROOT, log_files

@@ -1,0 +1,1 @@
+"""Harm copies of a closed store, and judge what they still owe."""
