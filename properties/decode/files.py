@@ -18,6 +18,7 @@ from typing import Self
 __all__ = ["PIECE_BYTES", "FileSource", "is_locked_elsewhere", "read_small"]
 
 PIECE_BYTES = 4 * 1024 * 1024
+_ZEROS = bytes(1024 * 1024)
 _F_WRLCK, _F_UNLCK = 1, 2
 _FLOCK = "hhqqi4x"  # Linux's struct flock with 64-bit offsets: type, whence, start, length, process id
 
@@ -78,12 +79,12 @@ class FileSource:
             if position >= self.end:
                 break
             piece = self.read(position, min(size_bytes, self.end - position))
-            if rest := piece.lstrip(b"\0"):
-                return position + len(piece) - len(rest)
+            if not _ZEROS.startswith(piece):  # compares memory, which takes far less time than to strip each byte
+                return position + len(piece) - len(piece.lstrip(b"\0"))
             if not piece:
                 break
             position += len(piece)
-            size_bytes = min(2 * size_bytes, self._piece_bytes)
+            size_bytes = min(2 * size_bytes, self._piece_bytes, len(_ZEROS))
         return self.end
 
     def find(self, needle: bytes, position: int) -> int:

@@ -258,3 +258,20 @@ def test_magic_across_pieces_is_found(tmp_path: Path, piece_bytes: int) -> None:
         with FileSource(path, size_bytes_max=1 << 16, piece_bytes=piece_bytes) as source:
             items = list(walk_source(source, base_offset=0, file_bytes=1 << 16))
         assert [type(item) for item in items] == [Bad, Unreadable, Record, Zeros]
+
+
+@pytest.mark.parametrize("piece_bytes", [4096, 4 << 20])
+def test_the_first_byte_past_written_zeros_is_found(tmp_path: Path, piece_bytes: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(3 << 20))  # written, so that there is no hole to skip
+    with FileSource(path, size_bytes_max=1 << 30, piece_bytes=piece_bytes) as source:
+        assert source.next_nonzero(5) == 3 << 20
+    steps = (255, 256, 4095, 4096, (1 << 20) - 1, 1 << 20, (2 << 20) + 256, (3 << 20) - 1)
+    for place in steps:
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(b"\1")
+        with FileSource(path, size_bytes_max=1 << 30, piece_bytes=piece_bytes) as source:
+            assert source.next_nonzero(0) == steps[0]
+            assert source.next_nonzero(place) == place
+            assert source.next_nonzero(place + 1) == 3 << 20
