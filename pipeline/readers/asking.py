@@ -19,7 +19,7 @@ from tornpage.properties.decode.record import drops_joined_pairs
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 
 SPLIT_BYTES = 256 * 1024 * 1024
-"""Files are read in parts of this size, so that several tasks can share one."""
+"""The least size of the parts in which log files are read without the option `splitBytes`."""
 
 _OPTIONS = (
     "columns", "filebytes", "maxbytespertrigger", "path", "paths", "rocketmqversion", "slots", "splitbytes", "table"
@@ -39,7 +39,7 @@ class Ask:
     """Checked options.
 
     `file_bytes` is the configured size of a log file, `slots` the number of hash slots of an index file. `split_bytes`
-    is 0 if files are not split. `conditions` leave out rows, for a reader that has them from Spark. `drops_joined` is
+    is 0 if files are not split, and None if planning chooses the size of parts. `conditions` leave out rows, for a reader that has them from Spark. `drops_joined` is
     as in `parse_properties`.
     """
 
@@ -49,7 +49,7 @@ class Ask:
     columns: tuple[str, ...]
     file_bytes: int | None = None
     slots: int | None = None
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int | None = None
     trigger_bytes: int = _TRIGGER_BYTES
     conditions: Conditions | None = None
     drops_joined: bool = False
@@ -76,7 +76,7 @@ class Ask:
             columns=_columns(name, table, given.get("columns")),
             file_bytes=_number(name, "fileBytes", given, None, least=1),
             slots=_number(name, "slots", given, None, least=1),
-            split_bytes=_number(name, "splitBytes", given, SPLIT_BYTES, least=0) or 0,
+            split_bytes=_number(name, "splitBytes", given, None, least=0),
             trigger_bytes=_number(name, "maxBytesPerTrigger", given, _TRIGGER_BYTES, least=1) or 1,
             drops_joined=_drops_joined(name, given.get("rocketmqversion")),
         )

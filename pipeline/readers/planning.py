@@ -1,14 +1,17 @@
 """Plan what to read from the directories of the stores; no large file is opened.
 
-Tasks are tuples of parts: small files go together, large log files are split.
+Tasks are tuples of parts: small files go together, large log files are split. A task costs about 40 ms of processor
+time in Spark, in its worker and at the seams of its parts, which is the cost of 150 MB of log. So large tables have few
+tasks for each core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.asking import SPLIT_BYTES, Ask
 from tornpage.pipeline.readers.conditions import Conditions
 from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
 from tornpage.pipeline.readers.problems import Problem, from_error, from_findings
@@ -21,10 +24,17 @@ __all__ = ["log_parts", "plan", "together"]
 
 TASK_BYTES = 64 * 1024 * 1024
 TASK_PARTS = 256
+_TASKS_A_CORE = 2
+_SHARE_BYTES_MAX = 1 << 30
+"""Most bytes of a task of several parts, so that a lost worker loses about a second."""
 
 
-def plan(ask: Ask) -> list[tuple[Part, ...]]:
-    """Return the tasks in the order of stores and files."""
+def plan(ask: Ask, *, cores: int = 0) -> list[tuple[Part, ...]]:
+    """Return the tasks in the order of stores and files.
+
+    With `cores` a large table has about two tasks for each core, unless the option `splitBytes` is given. Without it
+    tasks are as small as is useful on many cores.
+    """
     plans = {
         "rocketmq-commitlog": _plan_log,
         "rocketmq-consumequeue": _plan_queues,
@@ -35,7 +45,7 @@ def plan(ask: Ask) -> list[tuple[Part, ...]]:
     problems: list[Problem] = []
     for store in ask.stores:
         sized += plans[ask.format](store, ask, problems)
-    tasks = list(together(sized))
+    tasks = list(_shared_out(sized, cores) if ask.split_bytes is None else together(sized))
     if problems and ask.wants_problems:
         tasks.append((Said(tuple(problems)),))
     return tasks
@@ -69,7 +79,7 @@ def _plan_log(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[P
         problems.append(from_error(store, "commitlog", error))
         return
     problems += [each for each in from_findings(store, view.findings) if not each.code.startswith("CP_")]
-    for part, size_bytes in log_parts(store, view, ask.split_bytes):
+    for part, size_bytes in log_parts(store, view, SPLIT_BYTES if ask.split_bytes is None else ask.split_bytes):
         end = part.start + size_bytes
         offsets = range(part.base_offset + part.start, part.base_offset + end)
         if ask.conditions is None or ask.conditions.may_have("offset", offsets):
@@ -112,12 +122,31 @@ def _plan_checkpoint(store: str, ask: Ask, problems: list[Problem]) -> Iterator[
     yield CheckpointPart(store), 1
 
 
-def together(sized: Iterable[tuple[Part, int]]) -> Iterator[tuple[Part, ...]]:
+def _shared_out(sized: Sequence[tuple[Part, int]], cores: int) -> Iterator[tuple[Part, ...]]:
+    """Yield tasks of about equal size, two for each core. Neighbouring parts of a log file become one part."""
+    share_bytes = sum(size_bytes for _, size_bytes in sized) // (_TASKS_A_CORE * cores) if cores else 0
+    limit_bytes = min(share_bytes * 5 // 4, _SHARE_BYTES_MAX)  # parts are larger than a share is exact
+    for task in together(sized, max(TASK_BYTES, limit_bytes)):
+        joined: list[Part] = []
+        for part in task:
+            last = joined[-1] if joined else None
+            if isinstance(last, LogPart) and isinstance(part, LogPart) and _are_neighbours(last, part):
+                joined[-1] = replace(last, stop=part.stop)
+            else:
+                joined.append(part)
+        yield tuple(joined)
+
+
+def _are_neighbours(first: LogPart, second: LogPart) -> bool:
+    return first.path == second.path and first.stop == second.start
+
+
+def together(sized: Iterable[tuple[Part, int]], task_bytes: int = TASK_BYTES) -> Iterator[tuple[Part, ...]]:
     """Yield tasks of neighbouring parts that are small together."""
     task: list[Part] = []
     size_bytes = 0
     for part, part_bytes in sized:
-        if task and (size_bytes + part_bytes > TASK_BYTES or len(task) == TASK_PARTS):
+        if task and (size_bytes + part_bytes > task_bytes or len(task) == TASK_PARTS):
             yield tuple(task)
             task, size_bytes = [], 0
         task.append(part)

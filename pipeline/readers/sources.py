@@ -42,7 +42,8 @@ def register(spark: SparkSession) -> None:
     if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource, CheckpointSource):
-        spark.dataSource.register(source)
+        # A process that plans has no session to ask, so the class that it receives states the cores.
+        spark.dataSource.register(type(source.__name__, (source,), {"cores": context.defaultParallelism}))
 
 
 def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> DataFrame:
@@ -56,7 +57,7 @@ def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> 
 
     ask = Ask.of(name, {"paths": json.dumps([str(store) for store in stores]), **options})
     schema = StructType.fromJson(ask.schema)
-    tasks = plan(ask)
+    tasks = plan(ask, cores=spark.sparkContext.defaultParallelism)
     if not tasks:
         return spark.createDataFrame([], schema)
     planned = spark.sparkContext.broadcast(tasks)
@@ -81,8 +82,9 @@ class Task(InputPartition):
 class StoreReader(DataSourceReader):
     """Plans on the driver, reads in workers."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, cores: int) -> None:
         self._ask = ask
+        self._cores = cores
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take the filters that the reader checks itself; return the others."""
@@ -94,7 +96,7 @@ class StoreReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""
-        return [Task(parts) for parts in plan(self._ask)]
+        return [Task(parts) for parts in plan(self._ask, cores=self._cores)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield Arrow batches."""
@@ -109,6 +111,7 @@ class _Source(DataSource):
     """The common part of all formats."""
 
     format_name = ""
+    cores = 0
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -127,7 +130,7 @@ class _Source(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
-        return StoreReader(self.ask)
+        return StoreReader(self.ask, self.cores)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader that follows stores.

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.support.pipeline.handmade import HandmadeStore, copied, overwrite
 from tests.support.properties.handmade import blank, golden_dirs, properties_of, record
+from tornpage.pipeline.readers import planning
 from tornpage.pipeline.readers.asking import Ask, ReaderError
 from tornpage.pipeline.readers.log_reader import read_log
 from tornpage.pipeline.readers.parts import LogPart
@@ -238,6 +240,24 @@ def read_split(path: Path, base: int, file_bytes: int, split: int, **how: Any) -
             else:
                 found += [tuple(row.values()) for row in each.to_pylist()]
     return found, said
+
+
+@pytest.mark.parametrize("name", LOGS_AS_JAVA)
+def test_tasks_for_a_number_of_cores_have_the_rows_of_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CASES[name] / "store"
+    whole = rows(LOG, store, splitBytes="0")
+    monkeypatch.setattr(planning, "SPLIT_BYTES", 3000)
+    monkeypatch.setattr(planning, "TASK_BYTES", 1000)
+    ask = Ask.of(LOG, {"path": str(store)})
+    most = len(plan(ask))
+    for cores in (1, 2, 3, 7):
+        tasks = plan(ask, cores=cores)
+        assert [row for task in tasks for batch in read_task(task, ask) for row in batch.to_pylist()] == whole
+        assert min(most, cores) <= len(tasks) <= (2 * cores + 1 if cores < 4 else most)
+        for task in tasks:
+            assert all(a.path != b.path for a, b in pairwise(task) if isinstance(a, LogPart) and isinstance(b, LogPart))
+    asked = Ask.of(LOG, {"path": str(store), "splitBytes": "3000"})
+    assert sum(map(len, plan(asked, cores=1))) == most  # parts of the size that was asked for
 
 
 def chain(offset: int, count: int, rng: random.Random) -> bytes:
