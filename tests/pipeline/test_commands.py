@@ -75,6 +75,18 @@ def test_missing_java_is_one_line_and_small_stores_need_none(tmp_path: Path, com
     assert complaint.count("\n") == 1
     assert run(audit.command, str(store), env=no_java)[0] == 0
 
+@pytest.mark.parametrize("more", [("--engine", "tasks"), ("--engine", "joins"), ("--work", "WORK")])
+def test_an_audit_without_java_names_the_engine_that_needs_none(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Regression: the message named only the installation of Java."""
+    store = copied("01-plain-ascii", tmp_path / "store")
+    no_java = {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    asked = [str(tmp_path / "work") if each == "WORK" else each for each in more]
+    code, said, complaint = run(audit.command, str(store), *asked, env=no_java)
+    remedy = f"--engine plain{' without --work' if more[0] == '--work' else ''}, which needs neither Java nor Spark"
+    assert (code, said, complaint.count("\n")) == (2, "", 1)
+    assert complaint.endswith(f"; or give {remedy}\n")
+    assert run(audit.command, str(store), "--engine", "plain", env=no_java)[0] == 0
+
 
 def refused(*asked: str) -> str:
     """Return the message of a refused audit: one line, exit code 2, empty standard output."""

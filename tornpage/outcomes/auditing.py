@@ -56,7 +56,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
     from tornpage.pipeline.audit.advice import advice_of
     from tornpage.pipeline.audit.stores import plan_store
     from tornpage.pipeline.audit.work import WorkError
-    from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable
+    from tornpage.pipeline.spark.session import JavaMissing, JobFailed, PysparkMissing, SparkUnavailable
     from tornpage.properties.inspect import InspectError
 
     started = perf_counter()
@@ -73,6 +73,9 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
         audits, figures = _audits(plans, engine, asked)
     except JobFailed as error:
         return at_fault("audit", error)
+    except (JavaMissing, PysparkMissing) as error:
+        without = "" if asked.work is None else " without --work"
+        refuse(f"{error}; or give --engine plain{without}, which needs neither Java nor Spark")
     except (InspectError, SparkUnavailable, WorkError) as error:
         refuse(str(error))
     audits = [_shown(audited, show) for audited in audits]
