@@ -39,8 +39,8 @@ class Ask:
     """Checked options.
 
     `file_bytes` is the configured size of a log file, `slots` the number of hash slots of an index file. `split_bytes`
-    is 0 if files are not split, and None if planning chooses the size of parts. `conditions` leave out rows, for a reader that has them from Spark. `drops_joined` is
-    as in `parse_properties`.
+    is 0 if files are not split, and None if planning chooses the size of parts. `conditions` leave out rows, for a
+    reader that has them from Spark. `drops_joined` is as in `parse_properties`.
     """
 
     format: str

@@ -123,7 +123,10 @@ def _plan_checkpoint(store: str, ask: Ask, problems: list[Problem]) -> Iterator[
 
 
 def _shared_out(sized: Sequence[tuple[Part, int]], cores: int) -> Iterator[tuple[Part, ...]]:
-    """Yield tasks of about equal size, two for each core. Neighbouring parts of a log file become one part."""
+    """Yield tasks of about equal size, two for each core.
+
+    Neighbouring parts of a log file become one part.
+    """
     share_bytes = sum(size_bytes for _, size_bytes in sized) // (_TASKS_A_CORE * cores) if cores else 0
     limit_bytes = min(share_bytes * 5 // 4, _SHARE_BYTES_MAX)  # parts are larger than a share is exact
     for task in together(sized, max(TASK_BYTES, limit_bytes)):

@@ -75,6 +75,7 @@ def test_missing_java_is_one_line_and_small_stores_need_none(tmp_path: Path, com
     assert complaint.count("\n") == 1
     assert run(audit.command, str(store), env=no_java)[0] == 0
 
+
 @pytest.mark.parametrize("more", [("--engine", "tasks"), ("--engine", "joins"), ("--work", "WORK")])
 def test_an_audit_without_java_names_the_engine_that_needs_none(tmp_path: Path, more: tuple[str, ...]) -> None:
     """Regression: the message named only the installation of Java."""
