@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["CheckpointSource", "CommitLogSource", "ConsumeQueueSource", "IndexSource", "read_table", "register"]
+__all__ = [
+    "CheckpointSource",
+    "CommitLogSource",
+    "ConsumeQueueSource",
+    "IndexSource",
+    "for_cores",
+    "read_table",
+    "register",
+]
 
 
 def register(spark: SparkSession) -> None:
@@ -42,8 +50,15 @@ def register(spark: SparkSession) -> None:
     if "PYSPARK_PYTHON" not in os.environ and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource, CheckpointSource):
-        # A process that plans has no session to ask, so the class that it receives states the cores.
-        spark.dataSource.register(type(source.__name__, (source,), {"cores": context.defaultParallelism}))
+        spark.dataSource.register(for_cores(source, context.defaultParallelism))
+
+
+def for_cores(source: type[DataSource], cores: int) -> type[DataSource]:
+    """Return the class of a source that plans for this number of cores.
+
+    Spark sends the class to the process that plans, which has no session to ask.
+    """
+    return type(source.__name__, (source,), {"cores": cores})
 
 
 def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> DataFrame:

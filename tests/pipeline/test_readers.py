@@ -260,6 +260,18 @@ def test_tasks_for_a_number_of_cores_have_the_rows_of_one(name: str, monkeypatch
     assert sum(map(len, plan(asked, cores=1))) == most  # parts of the size that was asked for
 
 
+def test_a_source_carries_the_cores_to_the_process_that_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    from tornpage.pipeline.readers.sources import CommitLogSource, for_cores
+
+    monkeypatch.setattr(planning, "SPLIT_BYTES", 3000)
+    monkeypatch.setattr(planning, "TASK_BYTES", 1000)
+    options = {"path": str(CASES["01-plain-ascii"] / "store")}
+    sent = cloudpickle.loads(cloudpickle.dumps(for_cores(CommitLogSource, 1)))
+    tasks = [task.parts for task in sent(options).reader(None).partitions()]
+    assert tasks == plan(Ask.of(LOG, options), cores=1) != plan(Ask.of(LOG, options))
+
+
 def chain(offset: int, count: int, rng: random.Random) -> bytes:
     """Return consecutive valid records for this place.
 
