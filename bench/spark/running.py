@@ -207,7 +207,8 @@ class _Measuring:
             raise HarnessError(f"the audit ended with code {done.returncode}: {done.stderr.strip()[-300:]}") from error
         expected = "broken" if shape.is_damaged else "holds"
         if document["verdict"] != expected:
-            raise HarnessError(f"the verdict is {document['verdict']}, and not {expected}")
+            said = "".join(f": {each['sentence']}" for each in document["findings"] if each.get("code") == "harness")
+            raise HarnessError(f"the verdict is {document['verdict']}, and not {expected}{said}")
         findings = sorted(json.dumps(finding, sort_keys=True) for finding in document["findings"])
         if self._findings is None:
             self._findings = findings
