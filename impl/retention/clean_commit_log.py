@@ -116,12 +116,16 @@ class CleanCommitLog:
         return newest_ms is not None and self._policy.is_expired(newest_ms=newest_ms, now_ms=clock_ms)
 
     def _first_timestamp(self, mapped: MappedFile) -> int | None:
-        """Return the store time of the first record of a file in ms, None if it is not valid."""
+        """Return the store time of the first record of a file in ms.
+
+        Return None if it is not valid, or not committed: a commit that failed half-way may have written it.
+        """
         if not mapped.hold():
             return None
         try:
             size, _ = self._check(mapped.view, 0, limit=mapped.size_bytes, offset=mapped.base_offset)
-            if not size or not mapped.may_hold_record(0):
+            is_committed = mapped.base_offset + size <= self._log.committed_where
+            if not size or not is_committed or not mapped.may_hold_record(0):
                 return None
             at = 68 if mapped.view[39] & BORN_HOST_V6 else 56
             timestamp: int = _I64.unpack_from(mapped.view, at)[0]
