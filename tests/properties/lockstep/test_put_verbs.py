@@ -147,6 +147,7 @@ def test_effects_are_counted(tracker: DirtyTracker) -> None:
         "answered_with_another": 1,
         "batches_stored": 1,
         "least_room_left": 1,
+        "used_a_proof": 1,
     }
     assert not trial.waits_for_answers
     assert run(tracker, SYNC, LATER).waits_for_answers
@@ -308,7 +309,7 @@ def is_closed(self: MessageStore, batch: object) -> PutResult:
         (RunningFlags, "clear", lambda self, flag: False, ASYNC, (SwitchFlag(8), SwitchFlag(8, on=False), Put())),
         (DiskWatch, "_used_ratio_of", lambda self, path: 0.0, ASYNC, (DiskUsed(91), Put())),
         (DiskWatch, "_used_ratio_of", lambda self, path: 0.91, ASYNC, (DiskUsed(90), Put())),
-        (MessageStore, "put_batch", is_closed, ASYNC, (Close(), TWO)),
+        (MessageStore, "put_batch", is_closed, ASYNC, (Close(),)),
     ],
 )
 def test_a_gate_that_does_not_do_its_work_is_noticed(
