@@ -26,7 +26,7 @@ from tornpage.properties.score.trials import TrialKey, run_trial
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", ["equal-hashes", "newest-index-file-dropped"])
 def test_what_a_campaign_finds_is_found_again(bug: str) -> None:
-    row = run_trial(TrialKey(bug, "covering", 0, 0), 60.0, "cpu")
+    row = run_trial(TrialKey(bug, "covering", 2, 0), 60.0, "cpu")
     assert (row.end, row.why) == ("killed", "")
 
 
