@@ -265,6 +265,7 @@ class GroupTrial:
         match operation:
             case Leave():
                 member.is_leaving = True
+                member.connection.refused.clear()  # the last save of a member waits for nothing
                 observed("shutdown", lambda: consumer.shutdown(self.now_ms))
             case KillMember(_, silent):
                 self._kill(member, silent=silent)

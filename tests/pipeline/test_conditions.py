@@ -123,6 +123,6 @@ def test_other_filters_are_left_to_spark(left: Any) -> None:
 def test_problems_are_not_filtered(tmp_path: Path) -> None:
     sources = pytest.importorskip("tornpage.pipeline.readers.sources")
     directory = copied("01-plain-ascii", tmp_path / "store")
-    reader = sources.StoreReader(Ask.of(LOG, {"paths": json.dumps([str(directory)]), "table": "problems"}))
+    reader = sources.StoreReader(Ask.of(LOG, {"paths": json.dumps([str(directory)]), "table": "problems"}), cores=1)
     filters = [datasource.EqualTo(("store",), "x")]
     assert reader.pushFilters(filters) == filters

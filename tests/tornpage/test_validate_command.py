@@ -92,7 +92,7 @@ def test_a_run_that_ends_early_is_not_taken_for_the_one_before(
         (on_disk / name).write_text('{"verdict": "holds"}')
     monkeypatch.setattr(validating, "_measure", ends(error))
     assert validate("/var/tmp", "--out", str(on_disk)).exit_code == code
-    assert sorted(path.name for path in on_disk.iterdir()) == ["run.json", "tables"]
+    assert sorted(path.name for path in on_disk.iterdir()) == ["run.json", "sources.json", "tables"]
     assert json.loads((on_disk / "run.json").read_text())["verdict"] == verdict
 
 
