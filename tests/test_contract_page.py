@@ -54,6 +54,7 @@ def test_guarantees_name_code_that_exists() -> None:
         "closing": "tornpage.properties.lockstep.closing",
         "compare": "tornpage.properties.lockstep.compare",
         "deleting": "tornpage.properties.lockstep.deleting",
+        "number_harm": "tornpage.properties.lockstep.copies.number_harm",
         "proofs": "tornpage.properties.lockstep.proofs",
         "puts": "tornpage.properties.lockstep.puts",
         "reads": "tornpage.properties.lockstep.reads",
