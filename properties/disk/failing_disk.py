@@ -123,7 +123,7 @@ class FailingDisk(RecordingFiles):
             super().pwrite(file, bytes(data), offset)
             return
         self.failing_writes -= 1
-        half_bytes = len(data) // 2
+        half_bytes = self._half_of(data, offset)
         super().pwrite(file, bytes(data[:half_bytes]), offset)
         self.half_written_end = int(file.path.rpartition("/")[2]) + offset + half_bytes
         raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)

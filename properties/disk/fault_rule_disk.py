@@ -110,7 +110,7 @@ class FaultRuleDisk(FailingDisk):
 
     def _cut_short(self, fault: EnabledRule, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         if fault.effect.name == "short-write":
-            super()._write(recorded(file).inode, bytes(data[: len(data) // 2]), offset)
+            super()._write(recorded(file).inode, bytes(data[: self._half_of(data, offset)]), offset)
         raise _error(fault, file.path)
 
     def sync(self, file: OpenFile) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "PAGE_BYTES",
+    "SECTOR_BYTES",
     "DirectoryMade",
     "DirectoryRemoved",
     "DirectoryRenamed",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 PAGE_BYTES = 4096
+SECTOR_BYTES = 512
+"""What a disk writes whole, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,9 @@ class RecordingFiles(Recording):
     `failing_writes` to mapped files, which write the first half of the bytes and raise EIO; `failing_allocations`,
     which reserve nothing and raise `allocation_code`. `scripted_usage` replaces the size and free space of the disk.
     `full_directory` is on another disk, which is nearly full.
+
+    A failed write ends at a multiple of `cut_bytes` in its file. Records without a trailer need whole sectors. No
+    checksum covers their first fields, and a torn sector could hold half of such a field in a valid record.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class RecordingFiles(Recording):
         self.allocation_code = errno.EIO
         self.scripted_usage: DiskUsage | None = None
         self.full_directory = ""
+        self.cut_bytes = 1
         self._budget_bytes = budget_bytes
 
     # ---- names ---------------------------------------------------------------------------------------------------
@@ -224,9 +228,14 @@ class RecordingFiles(Recording):
         inode = writable(file).inode
         if inode.mappings and self.failing_writes:
             self.failing_writes -= 1
-            self._write(inode, data[: len(data) // 2], offset)
+            self._write(inode, data[: self._half_of(data, offset)], offset)
             raise refusal(errno.EIO, file.path)
         self._write(inode, data, offset)
+
+    def _half_of(self, data: bytes | memoryview, offset: int) -> int:
+        """Return how many bytes of a write reach the page cache before it fails."""
+        end = offset + len(data) // 2
+        return max(0, end - end % self.cut_bytes - offset)
 
     def _write(self, inode: Inode, data: bytes | memoryview, offset: int) -> None:
         end = offset + len(data) if data else 0

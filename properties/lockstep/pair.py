@@ -26,7 +26,7 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
 from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
-from tornpage.properties.disk.journal import Entry, PagesDropped
+from tornpage.properties.disk.journal import SECTOR_BYTES, Entry, PagesDropped
 from tornpage.properties.disk.last_disk import LastDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.judge.evidence import durable_image
@@ -215,6 +215,8 @@ class Pair:
     def _use_disks(self, files: RecordingFiles) -> None:
         """Set the usage of the disks of a store that was just closed or crashed."""
         self.environment.use_disk(files, 0)
+        if not self.settings.trailer:
+            files.cut_bytes = SECTOR_BYTES
         if self.settings.first_disk_full or self.settings.second_disk_full:
             files.full_directory = f"{ROOT}/{log_directories(2)[int(self.settings.second_disk_full)]}"
 
