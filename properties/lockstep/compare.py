@@ -282,8 +282,9 @@ def clean_exit_is_durable(pair: Pair, *, unused_may_stay: bool = False) -> None:
     image, file_bytes = pair.durable(pair.files), pair.settings.file_bytes
     stored = image.files
     bases = range(pair.oldest, pair.log.files * file_bytes, file_bytes)
-    contents = {pair.log_file(base): pair.memory.ledger.expected(base, pair.log.end_offset) for base in bases}
-    expired = {pair.log_file(base) for base in range(pair.oldest, pair.log.oldest_offset, file_bytes)}
+    paths = {base: pair.log_file(base, among=stored) for base in bases}
+    contents = {path: pair.memory.ledger.expected(base, pair.log.end_offset) for base, path in paths.items()}
+    expired = {path for base, path in paths.items() if base < pair.log.oldest_offset}
     unused = {path for path in log_files(stored) if path not in contents and not stored[path].strip(b"\0")}
     left = {path: stored[path] for path in log_files(stored) if not (unused_may_stay and path in unused)}
     expected = {path: content for path, content in contents.items() if path in left or path not in expired}

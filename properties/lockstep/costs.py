@@ -10,7 +10,7 @@ The recorded disk counts the calls, and the model says what an operation changed
 3. A put, and each copy that a delivery puts, makes, opens and maps only the log files that the model counts.
 4. A put, a flush, a round of a service and a change of a table sync no file without a change since its last sync, and
    no directory without a change of its names. The flush of queues may do so.
-5. A service is woken only if it has work.
+5. A service is woken only if it has work. Of puts that overlap, one may wake it for work that another has just done.
 
 Operations under an I/O fault rule or with an injected failure are not measured.
 """
@@ -23,6 +23,7 @@ from tornpage.model.operations import (
     WITHOUT_A_VERB,
     AimFault,
     ChangeTable,
+    Concurrent,
     DeleteTopics,
     Flush,
     HarmOpen,
@@ -37,6 +38,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.disk import parent_of
 from tornpage.properties.disk.fault_rule_disk import FaultRuleDisk
 from tornpage.properties.disk.journal import (
+    PAGE_BYTES,
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -54,7 +56,6 @@ from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["Costs"]
 
-_PAGE_BYTES = 4096
 _WITHOUT_CALLS = tuple(kind for kind in WITHOUT_A_VERB if kind not in (OpenTwice, AimFault))
 _MAY_REST = (Step, Flush, DeleteTopics)
 _SYNCS_ONCE = (Put, PutBatch, Flush, ChangeTable, Step)
@@ -148,7 +149,8 @@ class Costs:
         if isinstance(operation, _SYNCS_ONCE) and name != "flush-queues":
             _require_at_most(name, "syncs of files without a change", 0, needless[0])
             _require_at_most(name, "syncs of directories without a change", 0, needless[1])
-        self._wakes_with_work(name, begun)
+        if not isinstance(operation, Concurrent):
+            self._wakes_with_work(name, begun)
 
     def _faults(self) -> tuple[int, int, int, bool]:
         files = self._pair.files
@@ -249,7 +251,7 @@ class Costs:
     def _fills_pages(self, state: State) -> bool:
         """Return whether the page rule asks for a commit."""
         log = state.log
-        pages = log.end_offset // _PAGE_BYTES - log.committed_offset // _PAGE_BYTES
+        pages = log.end_offset // PAGE_BYTES - log.committed_offset // PAGE_BYTES
         return pages >= self._pair.layout.least_pages
 
 

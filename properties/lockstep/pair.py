@@ -4,7 +4,7 @@ A `Span` has the events of one operation and the model before and after it, so t
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -271,11 +271,11 @@ class Pair:
             raise GuaranteeBroken(1, "a log file is in none of the log's directories", self.log_file(int(name)), "none")
         return self.files.peek(here[0], position, size_bytes)
 
-    def log_file(self, base: int) -> str:
+    def log_file(self, base: int, *, among: Collection[str] | None = None) -> str:
         """Return the path that the log file with this begin has to have.
 
         While the disk of one directory alone is full, each file is in the other one. Once both were full, a file may
-        be in either.
+        be in either. The paths `among` decide then, or the visible ones.
         """
         settings = self.settings
         if not (settings.first_disk_full or settings.second_disk_full):
@@ -283,7 +283,7 @@ class Pair:
         names = log_directories(2)[:: 1 if settings.second_disk_full else -1]
         roomy, full = (f"{ROOT}/{name}/{base:020d}" for name in names)
         may_be_full = self.environment.most_percent_used > self.layout.disk_forcibly_percent
-        return full if may_be_full and full in self.files.paths() else roomy
+        return full if may_be_full and full in (self.files.paths() if among is None else among) else roomy
 
     # ---- queues --------------------------------------------------------------------------------------------------
 
