@@ -10,7 +10,8 @@ The recorded disk counts the calls, and the model says what an operation changed
 3. A put, and each copy that a delivery puts, makes, opens and maps only the log files that the model counts.
 4. A put, a flush, a round of a service and a change of a table sync no file without a change since its last sync, and
    no directory without a change of its names. The flush of queues may do so.
-5. A service is woken only if it has work. Of puts that overlap, one may wake it for work that another has just done.
+5. A service is woken only if it has work, as long as no sync has failed. Of puts that overlap, one may wake it for
+   work that another has just done.
 
 Operations under an I/O fault rule or with an injected failure are not measured.
 """
@@ -220,6 +221,8 @@ class Costs:
     # ---- wake-ups ------------------------------------------------------------------------------------------------
 
     def _wakes_with_work(self, name: str, begun: _Begun) -> None:
+        if self._pair.log.poisoned:
+            return  # nothing that is committed now is readable
         for service, is_woken in self._woken().items():
             if is_woken and not begun.woken.get(service) and not self._has_work(service, begun.state):
                 raise GuaranteeBroken(

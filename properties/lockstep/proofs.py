@@ -19,6 +19,7 @@ from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = ["clean_exit_leaves_a_proof", "nothing_is_found", "owed_proof", "proof_is_used"]
 
+_OF_PROGRESS_FILES = ("config_file_from_backup", "config_file_unreadable")
 _DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 
@@ -79,11 +80,16 @@ def nothing_is_found(pair: Pair, store: MessageStore) -> None:
     """Contract 7: a store that was closed on a healthy disk has no findings at the next open.
 
     A queue of delayed messages that an earlier open could not make may begin after the saved progress of its level.
-    Then the correction of that progress is a finding. Stores with extensions of queues are not judged: an open may cut
+    Then the correction of that progress is a finding. A harmed file of progress is a finding at each open until the
+    progress is saved again. Stores with extensions of queues are not judged: an open may cut
     an extension that begins with units of expired messages.
     """
     is_corrected = opened(pair.log, layout=pair.layout).delays != pair.log.saved_delays
-    findings = [each for each in store.findings if not (is_corrected and each.code == "progress_corrected")]
+    findings = [
+        each
+        for each in store.findings
+        if each.code not in _OF_PROGRESS_FILES and not (is_corrected and each.code == "progress_corrected")
+    ]
     if findings and not (pair.had_faults or pair.memory.was_corrupted or pair.settings.queue_ext):
         finding = findings[0]
         raise GuaranteeBroken(
