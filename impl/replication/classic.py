@@ -27,7 +27,6 @@ __all__ = ["ClassicClient", "ClassicConnection"]
 
 _OFFSET = struct.Struct(">q")
 _HEAD = struct.Struct(">qi")
-_READ_BYTES = 64 << 10
 _BODY_BYTES_MAX = 4 << 20
 """The longest body that a slave of 4.9.3 can take is 12 bytes less."""
 
