@@ -154,6 +154,7 @@ class Unlocked(CommitLog):
         super().__init__(*arguments, **{**settings, "put_lock": nullcontext()})
 
 
+@pytest.mark.slow
 def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of the puts counts, whatever lock covers the clock reading."""
     monkeypatch.setattr(concurrent, "_stamped_under_the_lock", lambda trial, producers: None)
@@ -199,6 +200,7 @@ def test_a_born_time_is_given_with_concurrent_puts(tracker: DirtyTracker) -> Non
     assert with_none.log == without.log
 
 
+@pytest.mark.slow
 def test_offsets_read_before_the_lock_are_caught(tracker: DirtyTracker) -> None:
     early = parts_of("RMQ-B76")
     assert broken_by(tracker, LIGHT, one_switch((NAMED,), (NAMED,)), early) & {1, 17}

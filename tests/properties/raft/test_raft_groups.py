@@ -78,6 +78,7 @@ def test_drawn_runs_hold_and_repeat(members: int, tracker: DirtyTracker) -> None
     assert draw_run(settings, "1:3", tracker=tracker).digest == runs[3].digest
 
 
+@pytest.mark.slow
 def test_a_campaign_holds_and_reaches_everything(tracker: DirtyTracker) -> None:
     result = explore_raft(RaftPlan(RaftSettings(), seed=3, states=260), tracker=tracker)
     assert (result.verdict, result.silent, result.canary) == (Verdict.HOLDS, [], "LB06")

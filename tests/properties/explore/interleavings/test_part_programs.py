@@ -262,6 +262,7 @@ def test_a_drawn_program_has_few_orders_of_whole_calls() -> None:
             assert orders <= most or counts in ([3, 3], [3, 1], [1, 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [
