@@ -263,11 +263,13 @@ class RaftStore:
 
         Idempotent. If several threads call it, one does the work and the others return at once.
         """
+        decided: Decided = []
+        reads: _AnsweredReads = []
         with self._lock:
             if self._is_closing:
                 return
             self._is_closing = True  # an event from here on would leave requests that are not answered
-            decided, reads = self._give_up()
+            self._give_up(decided, reads)
         _tell(decided, reads)
         try:
             self.store.close()
@@ -291,10 +293,10 @@ class RaftStore:
                     raise OSError(f"this member takes no events: {self._failure or 'it is closed'}")
                 try:
                     sent = call()
-                    decided, reads = self._follow()
+                    self._follow(decided, reads)
                 except BaseException as error:
                     self._fail(error)
-                    decided, reads = self._give_up()
+                    self._give_up(decided, reads)
                     raise
         finally:
             _tell(decided, reads)
@@ -305,14 +307,15 @@ class RaftStore:
         self._failure = f"{type(error).__name__}: {error}"
         self.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
 
-    def _follow(self) -> "tuple[Decided, _AnsweredReads]":
-        """Let puts, counters and reads follow the member; return the answers to give."""
+    def _follow(self, decided: Decided, reads: "_AnsweredReads") -> None:
+        """Let puts, counters and reads follow the member.
+
+        The answers to give are added to `decided` and `reads`. They are there also if a later step raises OSError.
+        """
         member, commit_log = self.member, self._commit_log
-        decided: Decided = []
-        reads: _AnsweredReads = []
         leading_term = member.term if member.role == "leader" else None
         if self._leading_term not in (None, leading_term):
-            decided, reads = self._give_up()
+            self._give_up(decided, reads)
         if (leading_term is not None and leading_term != self._leading_term) or self._raft_log.cuts != self._cuts:
             queues = [(queue.key, queue.max_offset) for queue in self._derived.queues.all()]
             commit_log.rebuild_numbers(self._derived.reput_from_offset, queues)
@@ -324,13 +327,12 @@ class RaftStore:
             self._reput.drain()
             reads += [(self._reads.popleft(), end) for end in answered]
         self._reput.note_readable()
-        return decided, reads
 
-    def _give_up(self) -> "tuple[Decided, _AnsweredReads]":
-        """Answer all waiting puts and reads as unknown."""
-        reads: _AnsweredReads = [(each, None) for each in self._reads]
+    def _give_up(self, decided: Decided, reads: "_AnsweredReads") -> None:
+        """Add unknown answers for all waiting puts and reads."""
+        reads += [(each, None) for each in self._reads]
         self._reads.clear()
-        return self._commit_log.puts.give_up(), reads
+        decided += self._commit_log.puts.give_up()
 
     def _close_member(self) -> None:
         if self._log is not None:
