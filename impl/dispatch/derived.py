@@ -125,8 +125,13 @@ class Derived:
     def skip_all(self, log: MappedFileQueue) -> None:
         """Mark the whole log as dispatched, without changing queues or index.
 
-        Use it for a log that must not be changed.
+        Use it for a log that must not be changed. Units of messages before the deletion of their topic, which a torn
+        queue file can bring back, are hidden.
         """
+        deleted = {} if self._deleted is None else self._deleted.offsets
+        for queue in self.queues.all():
+            if queue.key[0] in deleted:
+                queue.hide_before(deleted[queue.key[0]])
         self._move_to(log.max_offset)
 
     def reconcile(

@@ -560,21 +560,25 @@ class ConsumeQueue:
 
     # ---- minimum -------------------------------------------------------------------------------------------------
 
+    def hide_before(self, offset: int) -> None:
+        """Raise the minimum to the first message whose record lies at or past an offset. No file changes."""
+        low, high = self.min_offset, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            probe = self._next_message(middle, high)
+            if probe == high or self._stored(probe).offset >= offset:
+                high = middle
+            else:
+                low = probe + 1
+        self.min_offset = self._next_message(low, self.max_offset)
+
     def correct_min_offset(self, log_min: int) -> None:
         """Raise the minimum to the first message whose record lies at or past `log_min`.
 
         Cost: logarithmic in the number of units. Source: `correctMinOffset`, which can stop at pre-fill (hole C6).
         Raises OSError.
         """
-        low, high = self.min_offset, self.max_offset
-        while low < high:
-            middle = (low + high) // 2
-            probe = self._next_message(middle, high)
-            if probe == high or self._stored(probe).offset >= log_min:
-                high = middle
-            else:
-                low = probe + 1
-        self.min_offset = self._next_message(low, self.max_offset)
+        self.hide_before(log_min)
         unit = self.unit(self.min_offset)
         if unit is not None and self.ext is not None:
             self.ext.truncate_by_min_address(unit.tags_code)
