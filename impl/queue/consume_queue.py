@@ -561,7 +561,10 @@ class ConsumeQueue:
     # ---- minimum -------------------------------------------------------------------------------------------------
 
     def hide_before(self, offset: int) -> None:
-        """Raise the minimum to the first message whose record lies at or past an offset. No file changes."""
+        """Raise the minimum to the first message whose record lies at or past an offset.
+
+        No file changes. Raises OSError.
+        """
         low, high = self.min_offset, self.max_offset
         while low < high:
             middle = (low + high) // 2
