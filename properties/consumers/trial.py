@@ -265,7 +265,8 @@ class GroupTrial:
         match operation:
             case Leave():
                 member.is_leaving = True
-                member.connection.refused.clear()  # the last save of a member waits for nothing
+                if member.connection is not None:
+                    member.connection.refused.clear()  # the last save of a member waits for nothing
                 observed("shutdown", lambda: consumer.shutdown(self.now_ms))
             case KillMember(_, silent):
                 self._kill(member, silent=silent)
