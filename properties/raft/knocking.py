@@ -17,6 +17,8 @@ __all__ = ["ANSWERS", "BY_ROLE", "KNOCKS", "Caller", "Expected", "Visit"]
 
 _HELLO, _REFUSAL, _PING, _VOTE, _APPEND, _APPEND_ANSWER = 17, 18, 19, 20, 22, 23
 _LARGE = 1 << 30
+_NEVER_REACHED = 1 << 20
+"""So many entries more than a leader has now. It may append a few before it reads the frame."""
 _LAST_TERM = (1 << 63) - 1
 _TERM = 1_000_000
 
@@ -156,7 +158,7 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "more entries": (
         _REFUSED,
         lambda caller: _of_leader(
-            caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 1, len(caller.log) + 1, 0))
+            caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 1, len(caller.log) + _NEVER_REACHED, 0))
         ),
     ),
     "later read": (
