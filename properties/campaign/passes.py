@@ -24,6 +24,7 @@ from tornpage.model.operations import (
     Step,
 )
 from tornpage.model.payloads import message_of
+from tornpage.properties.disk.journal import SECTORS
 from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.fault_language import simpler_rules
 
@@ -63,9 +64,6 @@ def with_field(value: Any, name: str, content: object) -> Any:
     return replace(value, **{name: content})
 
 
-_SECTORS = 8
-
-
 def smaller_losses(case: Case) -> Iterator[Case]:
     """Simplify crashes: a restart instead, then fewer losses and fewer torn sectors.
 
@@ -100,7 +98,7 @@ def _smaller_loss(crash: Crash) -> Iterator[Crash]:
             first, second, mask = choice
             for version in (first, second):
                 yield replace(crash, survived={**crash.survived, name: version})
-            for bit in range(_SECTORS):
+            for bit in range(SECTORS):
                 if mask >> bit & 1 and mask != 1 << bit:
                     yield replace(crash, survived={**crash.survived, name: (first, second, mask & ~(1 << bit))})
 

@@ -96,8 +96,8 @@ def _settings_are_checked(listed: list[MessageQueue]) -> None:
     if observed("allocate", partial(Configured(listed_once), "c", listed, ["c"])) != listed:
         raise GuaranteeBroken(22, "queues that are given by an iterator are not all configured", str(listed))
     _is_refused("a queue without a room", partial(nowhere, "c", listed, ["c"]), ValueError)
-    nobody = MachineRoomNearby(averagely, lambda _: "r0", lambda _: "")
-    _is_refused("a client without a room", partial(nobody, "c", listed, ["c"]), ValueError)
+    roomless = MachineRoomNearby(averagely, lambda _: "r0", lambda _: "")
+    _is_refused("a client without a room", partial(roomless, "c", listed, ["c"]), ValueError)
     for broker, room in (("r0@b", "r0"), ("r0@b@", "r0"), ("r0", ""), ("r0@b@c", ""), ("@b", ""), ("r1@b", "")):
         queue, rooms = MessageQueue(TOPIC, broker, 0), frozenset({"r0", "other"})
         lenient = observed("allocate", partial(MachineRoom(rooms, leaves_others=True), "c", [queue], ["c"]))

@@ -19,6 +19,7 @@ from tornpage.properties.disk.disk import DiskState, Image, apply_operation, dir
 from tornpage.properties.disk.images import Choices, compose, disk_state, kept_sources, surviving_operations, untorn
 from tornpage.properties.disk.journal import (
     PAGE_BYTES,
+    SECTORS,
     DirectoryMade,
     DirectoryRemoved,
     DirectoryRenamed,
@@ -41,7 +42,6 @@ from tornpage.properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
 
-SECTORS = 8
 _MOVES = frozenset({DirectoryRenamed, DirectoryRemoved, FileRenamed})
 _OBJECTIONS_SHOWN_MAX = 5
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tornpage.properties.disk.journal import SECTORS
+
 if TYPE_CHECKING:
     from tornpage.properties.disk.certificate import Certificate, FileClaim, OperationClaim, Origin, PageClaim
 
 __all__ = ["sentences_of"]
-
-SECTORS = 8
 
 
 def sentences_of(certificate: Certificate) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "PAGE_BYTES",
+    "SECTORS",
     "SECTOR_BYTES",
     "DirectoryMade",
     "DirectoryRemoved",
@@ -30,6 +31,8 @@ __all__ = [
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512
 """What a disk writes whole, or not at all."""
+SECTORS = PAGE_BYTES // SECTOR_BYTES
+"""Sectors of a page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from tornpage.model.operations import Choice
 from tornpage.properties.disk.disk import Image, InodeState
-from tornpage.properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
+from tornpage.properties.disk.journal import PAGE_BYTES, SECTORS, FileSynced, PageWritten
 from tornpage.properties.explain.crash_context import CrashContext
 from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, lines_of
 from tornpage.properties.program.log_places import LOG_PATHS
 
 __all__ = ["PageHistory", "PageVersion", "histories_of", "versions_of"]
 
-SECTORS = 8
 VERSIONS_MAX = 8
 """Number of versions of a page that are shown byte by byte; the newest ones."""
 

@@ -179,7 +179,7 @@ def _judge_refusal(copied: Copied, shown: LogFiles, change: CopyChange) -> None:
 
 
 def _judge_unsealed(copied: Copied, shown: LogFiles) -> None:
-    """Remove the checksums of all entries, and judge who reads them."""
+    """Remove the checksums of all entries, and judge which readers accept them."""
     _unseal(copied, shown.rows)
     if shown.rows[0].body:
         _raises(copied, copied.log, RaftLogRefused, "set `unsealed`")
