@@ -233,6 +233,7 @@ def test_failed_sync_is_a_time_out_then_no_service(tmp_path: Path) -> None:
     assert [result.status.value for result in results] == ["PUT_OK", "PUT_OK", "FLUSH_DISK_TIMEOUT"]
     assert results[2].stored
     files.mend()
+    caught_up(store)
     before = snapshot(tmp_path)
     assert store.put(MESSAGE) == PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
     assert store.flush() == FlushResult(False, results[2].offset)
