@@ -48,7 +48,7 @@ _SOURCES = Path(__file__).resolve().parent / "java"
 """The sources of the store's driver, which compile with each release."""
 
 _MAVEN_TIMEOUT_S = 900.0
-_COMPILE_TIMEOUT_S = 120.0
+_COMPILE_TIMEOUT_S = 600.0
 _MISSING = re.compile(r"Could not find artifact|was not found in|Failure to find")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -251,8 +251,9 @@ def _compiled(version: str, component: Component, home: Path, environment: Mappi
             command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(out), "-cp", f"{home / component.lib}/*"]
             code, printed = _run([*command, *map(str, sources)], Path(work), _COMPILE_TIMEOUT_S, environment)
             if code:
-                error = next((line for line in printed.splitlines() if "error" in line), f"exit code {code}")
-                raise PeerUnavailable(f"the driver does not compile with {javac}: {error.rpartition('/')[2]}")
+                lines = (line.removeprefix("[ERROR] ") for line in printed.splitlines() if "error" in line.lower())
+                error = next(lines, f"exit code {code}").rpartition("/")[2]
+                raise PeerUnavailable(f"the driver does not compile with {javac}: {error}")
             _take(out, target)
     except OSError as error:
         raise PeerUnavailable(f"cannot write {home}: {error.strerror or error}; set XDG_CACHE_HOME") from error

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tornpage.cli.peer import command
 from tornpage.peers.errors import PeerUnavailable
+from tornpage.peers.rocketmq import installing
 from tornpage.peers.rocketmq.installing import CLIENT, REFERENCE, VERSIONS, cache_directory, install, installed
 
 VERSION = REFERENCE
@@ -119,6 +120,12 @@ def test_a_failing_maven_is_one_line(machine: Path, arguments: tuple[str, ...], 
 def test_a_driver_that_does_not_compile_is_one_line(machine: Path) -> None:
     have(machine, java="", mvn=MAVEN, javac='echo "/a/Driver.java:1: error: no such class"; exit 1')
     assert refusal(VERSION).endswith(f"{machine}/javac: Driver.java:1: error: no such class")
+
+
+def test_a_compiler_that_does_not_end_is_one_line(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installing, "_COMPILE_TIMEOUT_S", 0.1)
+    have(machine, java="", mvn=MAVEN, javac="exec /bin/sleep 60")
+    assert refusal(VERSION).endswith(f"{machine}/javac: no end within 0.1 s")
 
 
 def test_a_cache_directory_that_takes_nothing_is_one_line(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
