@@ -38,7 +38,8 @@ def index_suspicions_of(
     with chosen(doubtful_keys(all_entries, tables["keys"], files)) as doubtful:
         entries = all_entries.join(doubtful, _PAIR, "left_semi")
         keys = tables["keys"].join(doubtful, _PAIR, "left_semi")
-        wrong = entry_runs(judged_entries(entries, keys, tables["records"], files))
+        records = tables["records"].join(doubtful.select("store", "offset"), ["store", "offset"], "left_semi")
+        wrong = entry_runs(judged_entries(entries, keys, records, files))
         found = wrong.unionByName(missing_keys(keys, entries, gaps)).collect()
     return [IndexSuspicion(**row.asDict()) for row in found]
 

@@ -57,7 +57,8 @@ def suspicions_of(
         key = [*QUEUE, "offset"]
         units = all_units.join(doubtful, key, "left_semi")
         expected = all_expected.join(doubtful, key, "left_semi")
-        strange = strange_units(units, expected, tables["records"])
+        records = tables["records"].join(doubtful.select("store", "offset"), ["store", "offset"], "left_semi")
+        strange = strange_units(units, expected, records)
         single = missing_units(expected, units).unionByName(strange).unionByName(wrong_units(units, expected))
         found = runs(single, store_facts, queue_facts, light_restarts(all_expected)).collect()
     return [Suspicion(**row.asDict()) for row in found]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -36,6 +38,10 @@ _DEATHS = (
 _REASON = re.compile(r"(?:: |Caused by: )?([\w.$]*(?:Error|Exception): .+)")
 _OUTER = ("SparkException: Job aborted", "Py4J", "SparkException: Exception thrown in")
 """Parts of errors that only say that something failed."""
+
+_UNANSWERED = re.compile(r"An error occurred while calling [\w.:$]+")
+_END_S = 2.0
+"""Time in which a Java process that closed its connections ends."""
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
@@ -110,14 +116,39 @@ def reason_of(error: BaseException) -> str:
 
     It is the cause of all others. An error of Spark that only says that something failed counts if there is no other.
     """
-    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
-        return f"the Java process of Spark has ended or does not answer ({type(error).__name__})"
+    if _is_unanswered(error):
+        return f"the Java process of Spark {_java_end()} ({type(error).__name__})"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reasons = (_REASON.fullmatch(line) for line in lines)
     told = [found[1] for found in reasons if found is not None]
     causes = [each for each in told if not any(part in each for part in _OUTER)]
     plain = [each for each in causes if "SparkException" not in each]
     return next(iter([*plain[:1], *causes[-1:], *told[-1:]]), lines[0])[:300]
+
+
+def _is_unanswered(error: BaseException) -> bool:
+    """Return whether the Java process gave no answer.
+
+    Py4J then raises an error of the connection, or one that names the call and has no trace of Java.
+    """
+    return (
+        isinstance(error, ConnectionError)
+        or type(error).__name__ == "Py4JNetworkError"
+        or (type(error).__name__ == "Py4JError" and _UNANSWERED.fullmatch(str(error).strip()) is not None)
+    )
+
+
+def _java_end() -> str:
+    """Return how the Java process of the session ended, as far as this process knows."""
+    try:
+        from pyspark import SparkContext
+
+        code = SparkContext._gateway.proc.wait(_END_S)
+    except (ImportError, AttributeError, subprocess.TimeoutExpired):  # it was started elsewhere, or still runs
+        return "has ended or does not answer"
+    if code == -signal.SIGKILL:
+        return "was killed by SIGKILL, as the kernel does without memory"
+    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
 def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece) -> Answer | Death | _Other:

@@ -53,6 +53,12 @@ _MASTER_TIMEOUT_S = 10.0
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Arrow checks bounds and nulls of each value; Spark reads existing rows and checks nulls."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_BROADCAST_BYTES = "10485760"
+"""Most bytes of a side of a join that Spark copies to all workers, by its rows as computed.
+
+Spark would also do so by the size of Parquet files, before it has read them. A record of an audit has 4 bytes in a file
+of Parquet and more than 100 in the map of a join, which then needs more memory than the Java process has.
+"""
 _LOG = "jvm.log"
 HOME = str(Path(__file__).absolute().parents[3])
 """Directory that holds the package tornpage, in a checkout and in an installation."""
@@ -234,6 +240,8 @@ def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory:
         "spark.log.level": "ERROR",
         "spark.python.daemon.module": "tornpage.pipeline.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": _BROADCAST_BYTES,
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -120,6 +121,46 @@ def test_an_interrupt_keeps_the_rows(tmp_path: Path) -> None:
     assert run.interrupted
     assert [row.shape.name for row in run.rows] == ["make"]
     assert list(tmp_path.iterdir()) == []
+
+
+def document(verdict: str, *findings: dict[str, str]) -> str:
+    return json.dumps({"verdict": verdict, "findings": findings})
+
+
+@pytest.mark.parametrize(
+    ("printed", "complaint", "code", "expected"),
+    [
+        (
+            document("harness", {"code": "harness", "sentence": "the job failed: java.io.IOException: gone"}),
+            "",
+            4,
+            "the verdict is harness, and not broken: the job failed: java.io.IOException: gone",
+        ),
+        (document("holds"), "", 0, "the verdict is holds, and not broken"),
+        ("", "tornpage: Spark needs Java", 2, "the audit ended with code 2: tornpage: Spark needs Java"),
+        (document("broken", {"code": "CQ_MISSING"}), "", 1, "1 findings differ from those of another engine"),
+    ],
+    ids=["harness", "other verdict", "no document", "other findings"],
+)
+def test_the_row_of_a_failed_audit_says_why(
+    printed: str, complaint: str, code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a row with verdict harness kept the cause to itself. The audit by joins prints what is given here."""
+    audit = tmp_path / "audit"
+    audit.write_text(
+        "#!/bin/sh\n"
+        f"case \"$*\" in *'engine joins'*) ;; *) echo '{document('broken')}'; exit 1;; esac\n"
+        f"echo '{printed}'; echo '{complaint}' >&2; exit {code}\n"
+    )
+    audit.chmod(0o755)
+    monkeypatch.setattr("tornpage.bench.spark.running.sys", SimpleNamespace(executable=str(audit)))
+    names, place = ["make", "damaged_plain", "damaged_joins"], tmp_path / "place"
+    place.mkdir()
+    outcome, text, _ = on_spark(names, str(place), store=None, log_bytes=100_000, rounds=1, file_bytes=1 << 20)
+    assert (outcome.verdict, outcome.exit_code) == ("harness", 4)
+    assert [each["sentence"] for each in outcome.findings] == [f"damaged_joins failed: {expected}"]
+    assert text.endswith(f"\ndamaged_joins failed: {expected}")
+    assert [row["name"] for row in outcome.extra["rows"]] == ["make", "damaged_plain"]
 
 
 @pytest.mark.deep

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -188,6 +190,39 @@ def test_log_of_the_java_process_outlives_the_session(tmp_path: Path, monkeypatc
 def test_the_reason_of_a_failure_is_one_line(error: Exception, reason: str) -> None:
     assert reason_of(error).startswith(reason)
     assert "\n" not in reason_of(error)
+
+
+@pytest.mark.parametrize(
+    ("program", "how"),
+    [
+        ("kill -KILL $$", "was killed by SIGKILL, as the kernel does without memory"),
+        ("kill -TERM $$", "was killed by signal 15"),
+        ("exit 3", "ended with code 3"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ConnectionRefusedError", "Py4JNetworkError", "Py4JError"])
+def test_the_reason_of_a_lost_java_process_says_how_it_ended(
+    name: str, program: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a killed Java process was a call that failed, or one that does not answer."""
+    pyspark, protocol = pytest.importorskip("pyspark"), pytest.importorskip("py4j.protocol")
+    error = {"ConnectionRefusedError": ConnectionRefusedError}.get(name) or getattr(protocol, name)
+    with subprocess.Popen(["sh", "-c", program]) as java:
+        monkeypatch.setattr(pyspark.SparkContext, "_gateway", SimpleNamespace(proc=java))
+        reason = reason_of(error("An error occurred while calling o59.collectToPython"))
+    assert reason == f"the Java process of Spark {how} ({name})"
+
+
+def test_the_reason_of_a_java_process_that_runs_is_not_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspark, protocol = pytest.importorskip("pyspark"), pytest.importorskip("py4j.protocol")
+    monkeypatch.setattr("tornpage.pipeline.spark.jobs._END_S", 0.0)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as java:
+        monkeypatch.setattr(pyspark.SparkContext, "_gateway", SimpleNamespace(proc=java))
+        reason = reason_of(ConnectionResetError())
+        of_java = reason_of(protocol.Py4JError("An error occurred while calling o5.range. Trace:\nno such method\n"))
+        java.communicate()
+    assert reason == "the Java process of Spark has ended or does not answer (ConnectionResetError)"
+    assert of_java == "An error occurred while calling o5.range. Trace:"
 
 
 def rows_in(work: Path, table: str) -> int:

@@ -25,9 +25,12 @@ from tests.support.pipeline.plants import PLANTS, plant
 from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage.pipeline.audit.audit import audit_plan
 from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined
+from tornpage.pipeline.audit.queue_joins import doubtful_records, missing_units, strange_units
 from tornpage.pipeline.audit.stores import plan_store
-from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.audit.work import do_task, open_work, plan_tasks
 from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC
+from tornpage.pipeline.rows.parquet_rows import TABLES
+from tornpage.pipeline.rows.schemas import ddl
 from tornpage.pipeline.spark.interrupts import apart
 from tornpage.pipeline.spark.watching import watched
 from tornpage.properties.decode.record import Record
@@ -212,6 +215,25 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
     }
     sound = {str(path / "store") for path in undamaged()}
     assert {audited.verdict for audited in joined if audited.store in sound} == {"holds"}
+
+
+def test_no_join_copies_a_table_to_all_workers_because_its_files_are_small(spark: SparkSession, tmp_path: Path) -> None:
+    """Regression: 2.3 million records have 9 MB in Parquet, and the map of them more than the memory of Java."""
+    store, work = copied("06-index-files-collisions", tmp_path / "store"), tmp_path / "work"
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=False, overwrite=False)
+    assert all(do_task(task, work) for task in plan_tasks(plan))
+    tables = {name: spark.read.schema(ddl(kinds)).parquet(str(work / name)) for name, kinds in TABLES.items()}
+    wanted, units, records = (tables[name] for name in ("wanted", "units", "records"))
+    joins = {
+        "missing units": missing_units(wanted, units),
+        "strange units": strange_units(units, wanted, records),
+        "doubtful records": doubtful_records(units, wanted),
+    }
+    for name, table in joins.items():
+        planned = table._jdf.queryExecution().executedPlan().toString()
+        assert "SortMergeJoin" in planned, name
+        assert "BroadcastExchange" not in planned, name
 
 
 def test_tasks_are_counted_stage_by_stage(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
