@@ -85,7 +85,7 @@ def compare_queues(
     ]
     single = np.concatenate(parts)
     _mark(single, facts, queues, wanted)
-    return _runs(store, single, queues)
+    return _runs(store, single, queues, may_move=facts.may_move)
 
 
 def _single(code: str | NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
@@ -202,8 +202,11 @@ def _restarts(queues: int, light: NDArray[Any]) -> NDArray[Any]:
     return restarted
 
 
-def _runs(store: int, single: NDArray[Any], queues: Sequence[QueueKey]) -> list[Suspicion]:
-    """Return suspicions of one kind with consecutive queue offsets as one."""
+def _runs(store: int, single: NDArray[Any], queues: Sequence[QueueKey], *, may_move: bool) -> list[Suspicion]:
+    """Return suspicions of one kind with consecutive queue offsets as one.
+
+    Of each code those that are damage come first, so that the limit leaves out none while it lists a tear or a note.
+    """
     if not len(single):
         return []
     single = single[np.lexsort((single["offset"], single["queue_offset"], *(single[name] for name in _KIND)))]
@@ -222,7 +225,8 @@ def _runs(store: int, single: NDArray[Any], queues: Sequence[QueueKey]) -> list[
     rank = np.empty(len(queues), "i8")
     rank[sorted(range(len(queues)), key=queues.__getitem__)] = np.arange(len(queues))
     rows = single[first]
-    listed = np.lexsort((run[first], rows["late"], rows["queue_offset"], rank[rows["queue"]], rows["code"]))
+    mild = rows["excused"] | (rows["beyond"] if may_move else rows["late"])
+    listed = np.lexsort((run[first], rows["late"], rows["queue_offset"], rank[rows["queue"]], mild, rows["code"]))
     place = np.arange(len(rows)) - np.searchsorted(rows["code"][listed], rows["code"][listed])
     listed = listed[place <= FINDINGS_MAX]
     return [

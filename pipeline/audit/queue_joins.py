@@ -171,7 +171,7 @@ def light_restarts(expected: DataFrame) -> DataFrame:
 def runs(single: DataFrame, store_facts: DataFrame, queue_facts: DataFrame, restarts: DataFrame) -> DataFrame:
     """Return suspicions of one kind with consecutive queue offsets as one.
 
-    There is at most one more per code than is listed.
+    There is at most one more per code than is listed. Those that are damage come first.
     """
     ends = queue_facts.select(*QUEUE, "next_offset")
     after_last = f.col("queue_offset") >= f.coalesce(f.col("next_offset"), f.lit(0))
@@ -190,9 +190,12 @@ def runs(single: DataFrame, store_facts: DataFrame, queue_facts: DataFrame, rest
             (f.col("offset") >= f.col("settled_end")).alias("late"),
             beyond.alias("beyond"),
             excused.alias("excused"),
+            (excused | f.when(f.col("may_move"), beyond).otherwise(f.col("offset") >= f.col("settled_end"))).alias(
+                "mild"
+            ),
         )
     )
-    kind = [*QUEUE, "code", "late", "beyond", "excused", "other"]
+    kind = [*QUEUE, "code", "late", "beyond", "excused", "mild", "other"]
     number = f.row_number().over(Window.partitionBy(*kind).orderBy("queue_offset", "offset"))
     first = [f.min_by(name, f.struct("queue_offset", "offset")).alias(name) for name in ("offset", "found", "expected")]
     grouped = (
@@ -200,7 +203,7 @@ def runs(single: DataFrame, store_facts: DataFrame, queue_facts: DataFrame, rest
         .groupBy(*kind, "run")
         .agg(f.count("*").alias("items"), *first, f.min("queue_offset").alias("queue_offset"))
     )
-    in_order = Window.partitionBy("store", "code").orderBy("topic", "queue_id", "queue_offset", "late", "run")
+    in_order = Window.partitionBy("store", "code").orderBy("mild", "topic", "queue_id", "queue_offset", "late", "run")
     listed = grouped.withColumn("place", f.row_number().over(in_order)).where(f.col("place") <= FINDINGS_MAX + 1)
     return listed.select(
         *QUEUE, "code", "queue_offset", "items", "offset", "late", "beyond", "excused", "found", "expected", "other"
@@ -217,13 +220,15 @@ def _suspicion(rows: DataFrame, code: Column, **columns: Column) -> DataFrame:
 def _facts_tables(
     spark: SparkSession, plans: Sequence[StorePlan], facts: Sequence[StoreFacts]
 ) -> tuple[DataFrame, DataFrame]:
-    stores = [(plan.number, fact.log_end, fact.settled_end) for plan, fact in zip(plans, facts, strict=True)]
+    stores = [
+        (plan.number, fact.log_end, fact.settled_end, fact.may_move) for plan, fact in zip(plans, facts, strict=True)
+    ]
     queues = [
         (plan.number, *key, fact.first_current.get(key), next_offset)
         for plan, fact in zip(plans, facts, strict=True)
         for key, next_offset in fact.next_offset.items()
     ]
-    store_columns = {"store": "int", "log_end": "bigint", "settled_end": "bigint"}
+    store_columns = {"store": "int", "log_end": "bigint", "settled_end": "bigint", "may_move": "boolean"}
     queue_columns = {
         "store": "int",
         "topic": "string",

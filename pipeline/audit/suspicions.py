@@ -101,7 +101,10 @@ def holes(
 def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) -> list[AuditFinding]:
     """Return the findings of a store's queues."""
     known = (each for each in suspicions if not _is_unread(plan, facts, each))
-    ordered = sorted(known, key=lambda each: (each.topic, each.queue_id, each.queue_offset, each.code, each.late))
+    ordered = sorted(
+        known,
+        key=lambda each: (_is_mild(facts, each), each.topic, each.queue_id, each.queue_offset, each.code, each.late),
+    )
     findings: list[AuditFinding] = []
     listed: Counter[str] = Counter()
     moving = 0
@@ -127,6 +130,11 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
         detail = f"{moving} units or records are not consistent yet"
         findings.append(finding_of(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
     return findings
+
+
+def _is_mild(facts: StoreFacts, suspicion: Suspicion) -> bool:
+    """Return whether a suspicion is no damage. Damage is listed first, so that the limit of findings hides none."""
+    return suspicion.excused or (suspicion.beyond if facts.may_move else suspicion.late)
 
 
 def _is_unread(plan: StorePlan, facts: StoreFacts, suspicion: Suspicion) -> bool:

@@ -20,6 +20,7 @@ from tests.support.pipeline.handmade import (
     STORED_MS,
     HandmadeStore,
     copied,
+    damage_after_tears,
     overwrite,
     undamaged,
     write_deleted,
@@ -278,6 +279,20 @@ def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
         store.put(queue_offset=number, tags_code=number % 2)
     codes = [code for code, *_ in damages(audit_store(store.write()))]
     assert sorted(codes) == ["CQ_MORE_FINDINGS", *["CQ_WRONG_TAGS_CODE"] * 3]
+
+
+@pytest.mark.parametrize("tears", [2, 3, 4, 7])
+def test_the_limit_of_findings_hides_no_damage(tears: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: a store held, because tears of topics with earlier names had used up the limit."""
+    for module in ("suspicions", "queue_compare"):
+        monkeypatch.setattr(f"tornpage.pipeline.audit.{module}.FINDINGS_MAX", 3)
+    audited = audit_store(damage_after_tears(tmp_path / "store", tears=tears))
+    missing = [finding.severity for finding in audited.findings if finding.code == "CQ_MISSING"]
+    assert sorted(missing) == ["damage", *["tear"] * 2]
+    assert [finding.severity for finding in audited.findings if finding.code == "CQ_MORE_FINDINGS"] == (
+        ["damage"] if tears > 2 else []
+    )
+    assert audited.verdict == "broken"
 
 
 # ---- stores at work, and none at all -----------------------------------------------------------------------------

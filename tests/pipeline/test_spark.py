@@ -17,6 +17,7 @@ from tests.support.pipeline.handmade import (
     STORED_MS,
     HandmadeStore,
     copied,
+    damage_after_tears,
     overwrite,
     undamaged,
     write_deleted,
@@ -215,6 +216,19 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
     }
     sound = {str(path / "store") for path in undamaged()}
     assert {audited.verdict for audited in joined if audited.store in sound} == {"holds"}
+
+
+def test_the_limit_of_findings_hides_no_damage_from_joins(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a store held, because tears of topics with earlier names had used up the limit."""
+    for module in ("suspicions", "queue_compare", "queue_joins"):
+        monkeypatch.setattr(f"tornpage.pipeline.audit.{module}.FINDINGS_MAX", 3)
+    plans = [plan_store(0, damage_after_tears(tmp_path / "store", tears=7))]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    joined = audit_joined(spark, plans, tmp_path / "work").audits
+    assert joined == [audit_plan(plans[0])]
+    assert joined[0].verdict == "broken"
 
 
 def test_no_join_copies_a_table_to_all_workers_because_its_files_are_small(spark: SparkSession, tmp_path: Path) -> None:

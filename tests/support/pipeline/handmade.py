@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tests.support.properties.handmade import golden_dirs, record
 
-__all__ = ["DUE_MS", "STORED_MS", "HandmadeStore", "copied", "overwrite", "undamaged", "write_deleted"]
+__all__ = [
+    "DUE_MS", "STORED_MS", "HandmadeStore", "copied", "damage_after_tears", "overwrite", "undamaged", "write_deleted",
+]  # fmt: skip
 
 STORED_MS = 1_700_000_000_001
 DUE_MS = 10_000
@@ -74,6 +76,22 @@ class HandmadeStore:
                 content = b"".join(units.get(base // 20 + n, bytes(20)) for n in range(QUEUE_BYTES // 20))
                 (directory / f"{base:020}").write_bytes(content)
         return self.root
+
+
+def damage_after_tears(root: Path, *, tears: int) -> Path:
+    """Return a store after a crash: topics with a torn end, then one whose first record lost its unit before.
+
+    The missing unit of the last topic is damage, since the checkpoint is later than its record. All codes are
+    CQ_MISSING.
+    """
+    store = HandmadeStore(root)
+    for number in range(3):
+        store.put("Z", queue_offset=number, dispatched=number > 0)
+    for number in range(tears):
+        store.put(f"A{number}", dispatched=False, stored_ms=STORED_MS + 60_000)
+    (store.write() / "abort").touch()
+    (root / "checkpoint").write_bytes(struct.pack(">3q", *[STORED_MS + 30_000] * 3).ljust(4096, b"\0"))
+    return root
 
 
 def undamaged() -> list[Path]:
