@@ -133,7 +133,10 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
 
 
 def _is_mild(facts: StoreFacts, suspicion: Suspicion) -> bool:
-    """Return whether a suspicion is no damage. Damage is listed first, so that the limit of findings hides none."""
+    """Return whether a suspicion is no damage.
+
+    Damage is listed first, so that the limit of findings hides none.
+    """
     return suspicion.excused or (suspicion.beyond if facts.may_move else suspicion.late)
 
 

@@ -140,12 +140,18 @@ def _is_unanswered(error: BaseException) -> bool:
 
 def _java_end() -> str:
     """Return how the Java process of the session ended, as far as this process knows."""
+    unknown = "has ended or does not answer"
     try:
         from pyspark import SparkContext
-
-        code = SparkContext._gateway.proc.wait(_END_S)
-    except (ImportError, AttributeError, subprocess.TimeoutExpired):  # it was started elsewhere, or still runs
-        return "has ended or does not answer"
+    except ImportError:
+        return unknown
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:  # it was started elsewhere
+        return unknown
+    try:
+        code = process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        return unknown
     if code == -signal.SIGKILL:
         return "was killed by SIGKILL, as the kernel does without memory"
     return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"

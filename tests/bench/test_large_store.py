@@ -145,7 +145,10 @@ def document(verdict: str, *findings: dict[str, str]) -> str:
 def test_the_row_of_a_failed_audit_says_why(
     printed: str, complaint: str, code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: a row with verdict harness kept the cause to itself. The audit by joins prints what is given here."""
+    """Regression: a row with verdict harness kept the cause to itself.
+
+    The audit by joins prints what is given here.
+    """
     audit = tmp_path / "audit"
     audit.write_text(
         "#!/bin/sh\n"

@@ -283,7 +283,7 @@ def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("tears", [2, 3, 4, 7])
 def test_the_limit_of_findings_hides_no_damage(tears: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: a store held, because tears of topics with earlier names had used up the limit."""
+    """Regression: a store held, because tears of earlier topics had used up the limit."""
     for module in ("suspicions", "queue_compare"):
         monkeypatch.setattr(f"tornpage.pipeline.audit.{module}.FINDINGS_MAX", 3)
     audited = audit_store(damage_after_tears(tmp_path / "store", tears=tears))

@@ -221,7 +221,7 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
 def test_the_limit_of_findings_hides_no_damage_from_joins(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regression: a store held, because tears of topics with earlier names had used up the limit."""
+    """Regression: a store held, because tears of earlier topics had used up the limit."""
     for module in ("suspicions", "queue_compare", "queue_joins"):
         monkeypatch.setattr(f"tornpage.pipeline.audit.{module}.FINDINGS_MAX", 3)
     plans = [plan_store(0, damage_after_tears(tmp_path / "store", tears=7))]
@@ -232,7 +232,10 @@ def test_the_limit_of_findings_hides_no_damage_from_joins(
 
 
 def test_no_join_copies_a_table_to_all_workers_because_its_files_are_small(spark: SparkSession, tmp_path: Path) -> None:
-    """Regression: 2.3 million records have 9 MB in Parquet, and the map of them more than the memory of Java."""
+    """Regression: all records were copied to each worker.
+
+    2.3 million of them have 9 MB in Parquet, and some hundred in the map of a join.
+    """
     store, work = copied("06-index-files-collisions", tmp_path / "store"), tmp_path / "work"
     plan = plan_store(0, store)
     open_work(work, [plan], resume=False, overwrite=False)

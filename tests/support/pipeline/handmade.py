@@ -79,10 +79,10 @@ class HandmadeStore:
 
 
 def damage_after_tears(root: Path, *, tears: int) -> Path:
-    """Return a store after a crash: topics with a torn end, then one whose first record lost its unit before.
+    """Return a store after a crash, with torn queues and a damaged one.
 
-    The missing unit of the last topic is damage, since the checkpoint is later than its record. All codes are
-    CQ_MISSING.
+    Topics A0, A1 and so on have a torn end. The first record of Z lost its unit before the crash, which is damage,
+    since the checkpoint is later than the record. All codes are CQ_MISSING.
     """
     store = HandmadeStore(root)
     for number in range(3):
