@@ -636,6 +636,7 @@ def target_outcome(
     ]
     for name in _never_happened(result) if not result.found else ():
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
+    findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
     extra = {
         "target": plan.settings.target,
         "command_line": command,

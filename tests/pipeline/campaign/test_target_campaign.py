@@ -20,8 +20,10 @@ from tornpage.pipeline.campaign.targets import (
     target_shards,
 )
 from tornpage.pipeline.rows.outputs import OutputTaken
-from tornpage.properties.explore.foreign.campaign import TargetPlan
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetResult, TargetTally
 from tornpage.properties.program.case import Settings
+from tornpage.render.explorations import target_outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +36,17 @@ def run(*arguments: str) -> Result:
     done = CliRunner().invoke(command, list(arguments))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
+
+
+def test_each_lost_shard_is_a_finding() -> None:
+    """Regression: the document of a campaign with dead workers had the verdict harness and no finding."""
+    result: TargetResult = CampaignResult(TargetTally(states=4, histories=1))
+    result.faults += ["shard 1: its process ended", "shard 2: its process ended"]
+    outcome, text = target_outcome(result, PLAN, command="tornpage campaign", out=None, verb="campaign")
+    assert (outcome.verdict, outcome.exit_code) == ("harness", 4)
+    said = [each["sentence"] for each in outcome.findings if each["severity"] == "harness"]
+    assert said == result.faults
+    assert all(sentence in text for sentence in said)
 
 
 @pytest.mark.slow
