@@ -39,7 +39,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_each_lost_shard_is_a_finding() -> None:
-    """Regression: the document of a campaign with dead workers had the verdict harness and no finding."""
+    """Regression: a campaign with dead workers was `harness` without a finding."""
     result: TargetResult = CampaignResult(TargetTally(states=4, histories=1))
     result.faults += ["shard 1: its process ended", "shard 2: its process ended"]
     outcome, text = target_outcome(result, PLAN, command="tornpage campaign", out=None, verb="campaign")
