@@ -46,15 +46,15 @@ class Inode:
 
 
 class RecordedFile:
-    """An open file."""
+    """An open file, until it is closed."""
 
-    __slots__ = ("holds_lock", "inode", "path", "writable")
+    __slots__ = ("holds_lock", "inode", "is_closed", "path", "writable")
 
     def __init__(self, path: str, inode: Inode, *, writable: bool) -> None:
         self.path = path
         self.inode = inode
         self.writable = writable
-        self.holds_lock = False
+        self.holds_lock = self.is_closed = False
 
 
 class RecordedMapping:
@@ -68,13 +68,21 @@ class RecordedMapping:
 
 
 def recorded(file: OpenFile) -> RecordedFile:
-    """Return an open file as one of this disk."""
+    """Return an open file as one of this disk.
+
+    Raises EBADF if it was closed, as the kernel does.
+    """
     assert isinstance(file, RecordedFile)
+    if file.is_closed:
+        raise refusal(errno.EBADF, file.path)
     return file
 
 
 def writable(file: OpenFile) -> RecordedFile:
-    """Return an open file of this disk. Raises EBADF if it was opened for reading."""
+    """Return an open file of this disk.
+
+    Raises EBADF if it was opened for reading or was closed.
+    """
     found = recorded(file)
     if not found.writable:
         raise refusal(errno.EBADF, file.path)

@@ -73,6 +73,7 @@ class LastDisk(FailingDisk):
         A file without a name stays in memory until the whole disk is discarded.
         """
         closed = recorded(file)
+        closed.is_closed = True
         closed.inode.opens -= 1
         if closed.holds_lock:
             closed.inode.locked = closed.holds_lock = False

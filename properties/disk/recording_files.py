@@ -101,6 +101,7 @@ class RecordingFiles(Recording):
         """Close without a sync."""
         self.mark("close")
         closed = recorded(file)
+        closed.is_closed = True
         closed.inode.opens -= 1
         if closed.holds_lock:
             closed.inode.locked = closed.holds_lock = False

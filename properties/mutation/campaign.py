@@ -64,6 +64,8 @@ statement.
 _OF_THREADS = {"removed lock": "interleavings", "swapped in lock": "interleavings"}
 """The strategy that is tried first on the mutants of an operator."""
 
+_TRACE_OF_THREADS = "trace interleavings"
+
 
 @dataclass(frozen=True, slots=True)
 class MutationPlan:
@@ -95,8 +97,12 @@ class MutationPlan:
         return tuple(sorted(found, key=lambda name: name != first))
 
     def traces_of(self, mutant: Mutant) -> tuple[str, ...]:
-        """Return the trials of `TRACES` that run the changed statement."""
-        return tuple(name for name in self.traces if self.reach.runs(name, mutant.statement))
+        """Return the trials of `TRACES` that run the changed statement.
+
+        A removed lock changes nothing in one thread, so only interleavings are compared.
+        """
+        wanted = (_TRACE_OF_THREADS,) if mutant.operator == "removed lock" else self.traces
+        return tuple(name for name in self.traces if name in wanted and self.reach.runs(name, mutant.statement))
 
     @property
     def traces(self) -> tuple[str, ...]:
@@ -348,9 +354,10 @@ def _judged(mutant: Mutant, plan: MutationPlan, found: dict[str, MutantRow]) -> 
     traces = {name: found[name] for name in plan.traces if name in found}
     if not any(row.is_reached for row in (*searches, *traces.values())):
         return Judged(mutant, "not reached", by_strategy=found)
-    ran = [name for name, row in traces.items() if row.is_reached]
+    wanted = plan.traces_of(mutant)
+    ran = [name for name, row in traces.items() if row.is_reached and (name in wanted or row.end != "same")]
     if any(traces[name].end != "same" for name in ran):
         return Judged(mutant, "difference not judged", by_strategy=found)
-    if not ran or set(plan.traces_of(mutant)) - set(traces):
+    if not ran or set(wanted) - set(traces):
         return Judged(mutant, "not compared", by_strategy=found)
     return Judged(mutant, "presumed equivalent", by_strategy=found, reason=f"the same states in: {', '.join(ran)}")

@@ -83,6 +83,8 @@ class CooperativeLock:
             task.wait_for(self)
         self._owner, self._depth = owner, 1
         self._acquisitions += 1
+        if task is not None:
+            task.locks += 1
         return True
 
     def release(self) -> None:
@@ -95,6 +97,8 @@ class CooperativeLock:
         self._depth -= 1
         if not self._depth:
             self._owner = None
+            if task is not None:
+                task.locks -= 1
         if task is not None:
             task.touch(self._access)
             task.point(self._released)

@@ -116,7 +116,7 @@ class Scheduler:
                 count += 1
         self.is_quiet = False
         if count:
-            number = self._choose(count + 1, is_forced=False)
+            number = self._choose(count + 1, is_forced=False, is_locked=bool(task.locks))
             if number:
                 others = [other for other in self._runnable() if other is not task]
                 self._switch(task, others[number - 1], where)
@@ -168,10 +168,11 @@ class Scheduler:
         number = self._chooser.choose(current, [task.number for task in tasks], self.trace)
         at = next(at for at, task in enumerate(tasks) if task.number == number)
         if len(tasks) > 1:
-            self.trace.decided(len(tasks), at, is_forced=is_forced)
+            is_locked = not is_forced and bool(tasks[0].locks)
+            self.trace.decided(len(tasks), at, is_forced=is_forced, is_locked=is_locked)
         return tasks[at]
 
-    def _choose(self, options: int, *, is_forced: bool) -> int:
+    def _choose(self, options: int, *, is_forced: bool, is_locked: bool = False) -> int:
         if options == 1:
             return 0
         trace = self.trace
@@ -179,7 +180,7 @@ class Scheduler:
         if trace.integers_used < len(self._schedule):
             number = self._schedule[trace.integers_used] % options
             trace.integers_used += 1
-        trace.decided(options, number, is_forced=is_forced)
+        trace.decided(options, number, is_forced=is_forced, is_locked=is_locked)
         return number
 
     def touch(self, task: Task, access: Access) -> None:

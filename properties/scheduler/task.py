@@ -60,7 +60,8 @@ class Stepper(Protocol):
 class Task:
     """Owned by its run. A task is runnable if it has not ended and what it waits for is free.
 
-    `is_ending`: it was made to end early. `abandoned`: the run continues without its baton.
+    `is_ending`: it was made to end early. `abandoned`: the run continues without its baton. `locks` is the number of
+    scheduler's locks that it holds.
     """
 
     def __init__(self, run: Stepper, number: int, call: Callable[[], object]) -> None:
@@ -72,6 +73,7 @@ class Task:
         self.ended = self.is_ending = self.abandoned = False
         self.points_of_turn = 0
         self.points_since_end = 0
+        self.locks = 0
         self.access = NOTHING
         self.baton = threading.Lock()
         self.baton.acquire()

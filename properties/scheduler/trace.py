@@ -40,7 +40,8 @@ class StepTrace:
 
     `options` has the number of runnable tasks at each decision, `chosen` the number that was taken there, including
     decisions past the end of the schedule. `integers_used` is the number of integers taken from the schedule. `forced`
-    is 1 for each decision at which the current task could not continue. With
+    is 1 for each decision at which the current task could not continue, `locked` for each at which it can continue and
+    holds a lock. With
     `records_accesses` each part of the run between two yield points is in `accesses`.
     """
 
@@ -52,6 +53,7 @@ class StepTrace:
     chosen: bytearray = field(default_factory=bytearray)
     integers_used: int = 0
     forced: bytearray = field(default_factory=bytearray)
+    locked: bytearray = field(default_factory=bytearray)
     records_accesses: bool = False
     accesses: list[Step] = field(default_factory=list)
 
@@ -62,13 +64,18 @@ class StepTrace:
         self.options.clear()
         self.chosen.clear()
         self.forced.clear()
+        self.locked.clear()
         self.accesses.clear()
 
-    def decided(self, options: int, number: int, *, is_forced: bool) -> None:
-        """Record a decision between several runnable tasks."""
+    def decided(self, options: int, number: int, *, is_forced: bool, is_locked: bool = False) -> None:
+        """Record a decision between several runnable tasks.
+
+        It is locked if the current task holds a lock.
+        """
         self.options.append(options)
         self.chosen.append(number)
         self.forced.append(is_forced)
+        self.locked.append(is_locked)
 
     def add(self, turn: Turn) -> None:
         """Append a turn; the oldest one is dropped if there are too many."""

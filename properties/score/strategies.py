@@ -55,7 +55,7 @@ Sought = Iterator[tuple[int, Detection | None]]
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
-_PART_SEARCHES = 80
+_PART_SEARCHES = 140
 """The searches of part programs beside each scenario of a store, about a turn of all parts. They cost most of the time.
 """
 

@@ -62,6 +62,15 @@ def test_mutant_is_equivalent_only_if_every_comparison_that_runs_it_is_equal() -
     assert verdict(plan(mutant("a")), *survived, *other) == "difference not judged"
 
 
+def test_a_removed_lock_is_equivalent_only_if_interleavings_are_equal() -> None:
+    lock = replace(mutant("a"), operator="removed lock")
+    wanted = replace(plan(lock), strategies=("machine", "interleavings"))
+    survived = row("a", "machine", "survived"), row("a", "interleavings", "survived")
+    assert wanted.traces_of(lock) == ("trace interleavings",)
+    assert verdict(wanted, *survived, *same()) == "not compared"
+    assert verdict(wanted, *survived, row("a", "trace interleavings", "same")) == "presumed equivalent"
+
+
 def test_comparisons_end_with_the_first_difference() -> None:
     ends: dict[str, MutantEnd] = {TRACE: "same", "trace cluster": "different"}
     queue = _Queue(plan(mutant("a")), {})

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -237,3 +238,26 @@ def test_a_deadlock_is_met_by_the_search_with_sleep_sets() -> None:
             ends.add(broken.contract)
         sleeping.ended(trace)
     assert ends == {2, 16}
+
+
+def test_a_decision_of_a_task_with_a_lock_is_marked() -> None:
+    trace = StepTrace()
+    account = Account()
+    run_stepped([partial(account.guarded, 1), partial(account.note, 2)], (), modules=[HERE], trace=trace)
+    assert set(trace.locked) == {0, 1}
+    run_stepped([partial(account.note, 1), partial(account.note, 2)], (), modules=[HERE], trace=trace)
+    assert set(trace.locked) == {0}
+
+
+def test_a_drawn_search_preempts_tasks_without_a_lock_first() -> None:
+    first, all_of = 0, 0
+    for seed in range(20):
+        search, trace, differs = PreemptionSearch(1, Random(seed)), StepTrace(), []
+        for schedule in search.schedules():
+            run(PROGRAMS["a lock that one task does not take"], schedule, trace)
+            if preemptions_of(trace):
+                differs.append(trace.locked[len(schedule) - 1])
+            search.ran(trace)
+        first += sum(differs[: len(differs) // 3])
+        all_of += sum(differs[: len(differs) // 3 * 3])
+    assert 0 < first < all_of / 4, "a third of the schedules has less than a third of those under a lock"

@@ -176,6 +176,16 @@ class QueueFilesBench(_DiskBench):
     )
 
 
+class FullQueueFilesBench(QueueFilesBench):
+    """The files of a queue that has two files with units that are not durable."""
+
+    programs = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.append(3)
+
+
 class IndexBench(_DiskBench):
     """The files of the index. One thread puts and removes files, others flush."""
 
@@ -233,12 +243,23 @@ class IndexBench(_DiskBench):
         return found, len(self.disk.paths())
 
     menu: ClassVar[tuple[Entry, ...]] = (
-        entry("put", (1, 2, 3), role="dispatch"),
+        entry("put", (1, 2, 3, 6), role="dispatch"),
         entry("put", (6,), role="dispatch").then("drop_expired", (350, 650)),
         entry("put", (6,), role="dispatch").then("drop_fails", (350, 650), (0, 1)),
+        entry("drop_expired", (350, 650), role="dispatch"),
         entry("refuse", (1, 2), role="dispatch").then("put", (1, 4)).then("refuse", (0,)),
         entry("flush"),
     )
+
+
+class FullIndexBench(IndexBench):
+    """The files of an index that has three files with entries that are not durable."""
+
+    programs = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put(7)
 
 
 class IndexQueriesBench(IndexBench):
@@ -361,7 +382,9 @@ class ClosingLogFilesBench(LogFilesBench):
 
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "queue files": QueueFilesBench,
+    "full queue files": FullQueueFilesBench,
     "index": IndexBench,
+    "full index": FullIndexBench,
     "index queries": IndexQueriesBench,
     "log files": LogFilesBench,
     "pooled log files": PooledLogFilesBench,

@@ -10,12 +10,13 @@ from zlib import crc32
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.guards import make_guard
-from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.files import Files, OpenFile
 from tornpage.impl.message.message import Message, PutResult, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.commit_point import CommitPoint
 from tornpage.impl.raft.member import RaftMember
 from tornpage.impl.raft.messages import AppendAnswer, Envelope, RequestVote, VoteAnswer
+from tornpage.impl.raft.open_files import FILES_MAX, OpenFiles
 from tornpage.impl.raft.raft_store import Membership, RaftStore
 from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.cutting import cut_log
@@ -27,12 +28,10 @@ from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.service.runner import Service
 from tornpage.impl.store import MessageStore
 from tornpage.model.payloads import BORN_TIMESTAMP
-from tornpage.properties.disk.dirty import CompareTracker
-from tornpage.properties.disk.failing_disk import UnmarkedDisk
-from tornpage.properties.disk.recording_files import EMPTY_DISK
 from tornpage.properties.explore.interleavings.parts import stepped_parts
 from tornpage.properties.explore.interleavings.programs.bench import Bench, Failing, require_rule, slow
 from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
+from tornpage.properties.explore.interleavings.programs.stores import LockedDisk
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
 from tornpage.properties.program.log_places import ROOT
 from tornpage.properties.scheduler import CooperativeLock
@@ -302,12 +301,8 @@ class NodeBench(Bench):
 # ---- the store of a Raft member --------------------------------------------------------------------------------------
 
 
-class _Disk(UnmarkedDisk):
+class _Disk(LockedDisk):
     """A recorded disk on which the next sync of one task may fail."""
-
-    def __init__(self) -> None:
-        super().__init__(EMPTY_DISK, tracker=CompareTracker(), budget_bytes=1 << 26)
-        self.failing = Failing()
 
     def sync(self, file: OpenFile) -> None:
         self.failing_syncs = int(self.failing.is_due())
@@ -320,7 +315,7 @@ class RaftStoreBench(Bench):
     Clients put, and events come from timers, links and the disk.
     """
 
-    modules = (
+    modules: ClassVar[tuple[str, ...]] = (
         "tornpage.impl.raft.raft_store",
         "tornpage.impl.raft.raft_commit_log",
         "tornpage.impl.raft.appended_puts",
@@ -426,12 +421,17 @@ class RaftStoreBench(Bench):
         self.store.close()
         left = self._unanswered()
         require_rule(not left, "a closed member leaves a request without an answer", contract=16, found=left)
+        require_rule(not self.disk.broken, "a member uses its directory without the lock", found=self.disk.broken)
         if self.is_closed:  # a close is several steps, and events may come between them
             return "closed"
         return statuses, reads, sent, saved, self._saved()
 
     def _saved(self) -> int:
-        return CommitPoint(self.disk, f"{ROOT}/dledger-n0").commit
+        self.disk.is_examined = True
+        try:
+            return CommitPoint(self.disk, f"{ROOT}/dledger-n0").commit
+        finally:
+            self.disk.is_examined = False
 
     def _require_answers(self) -> None:
         """Check that a leader answers what its group has confirmed. Raises GuaranteeBroken."""
@@ -456,6 +456,32 @@ class RaftStoreBench(Bench):
     )
 
 
+class RaftSavesBench(RaftStoreBench):
+    """Saves of the visible end of a member.
+
+    At the begin one entry is not saved, and another one is not durable.
+    """
+
+    modules = (
+        "tornpage.impl.raft.raft_store",
+        "tornpage.impl.raft.commit_point",
+        "tornpage.impl.raft.properties_file",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put(0)
+        self.sync()
+        self.put(0)
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("save"),
+        entry("sync").then("save"),
+        entry("put", (0,)).then("sync").then("save"),
+        entry("close"),
+    )
+
+
 class RaftGroupBench(RaftStoreBench):
     """The store of a member whose group has three members."""
 
@@ -471,6 +497,115 @@ class RaftGroupBench(RaftStoreBench):
     )
 
 
+# ---- the open files of a Raft log ------------------------------------------------------------------------------------
+
+
+class _Handle:
+    """An open file of `_Handles`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class _Handles:
+    """Stand in for a disk that counts open files."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.open_files: list[_Handle] = []
+
+    def stat(self, path: str) -> object:
+        return path if path in self.names else None
+
+    def create(self, path: str) -> _Handle:
+        require_rule(path not in self.names, "a file is created twice", found=path)
+        self.names.add(path)
+        return self.open(path, writable=True)
+
+    def open(self, path: str, *, writable: bool) -> _Handle:
+        slow("a file is opened")
+        self.open_files.append(_Handle(path))
+        return self.open_files[-1]
+
+    def close(self, handle: _Handle) -> None:
+        require_rule(handle in self.open_files, "a file is closed twice", contract=11, found=handle.path)
+        self.open_files.remove(handle)
+
+
+class OpenFilesBench(Bench):
+    """The open files of a Raft log, of which the oldest are closed.
+
+    One task is the member, which writes, syncs and removes files. All others read. As many files as may stay open are
+    open at the begin. Which of them are closed depends on the schedule, so rules judge the end.
+    """
+
+    modules = ("tornpage.impl.raft.open_files",)
+
+    def __init__(self) -> None:
+        self.disk = _Handles()
+        self.files = OpenFiles(cast(Files, self.disk))
+        self.written: dict[str, _Handle] = {}
+        for number in range(FILES_MAX):
+            self.use(number)
+
+    def use(self, number: int) -> None:
+        """Read a file, which has to stay open meanwhile."""
+        with self.files.opened(str(number), creates=True) as file:
+            slow("a file is read")
+            self._require_open(cast(Any, file), "a file is closed while it is read")
+
+    def write(self, number: int) -> None:
+        path = str(number)
+        with self.files.opened(path, creates=True) as file:
+            self.files.note_written(path)
+            slow("a file is written")
+            self.written.setdefault(path, cast(Any, file))
+
+    def sync(self, number: int) -> None:
+        """Sync a file. The descriptor that wrote has to report a failed write."""
+        path = str(number)
+        with self.files.opened(path, creates=True) as file:
+            wrote = self.written.pop(path, file)
+            require_rule(wrote is file, "a file with bytes that are not durable was closed", contract=2, found=path)
+            slow("a file is synced")
+            self.files.note_durable(path)
+
+    def forget(self, number: int) -> None:
+        path = str(number)
+        self.written.pop(path, None)
+        self.files.forget(path)
+        self.disk.names.discard(path)
+
+    def close(self) -> None:
+        self.written.clear()
+        self.files.close()
+
+    def _require_open(self, file: _Handle, sentence: str, contract: int = 11) -> None:
+        require_rule(file in self.disk.open_files, sentence, contract=contract, found=file.path)
+
+    def state(self) -> object:
+        for file in self.written.values():
+            self._require_open(file, "a file with bytes that are not durable was closed", contract=2)
+        paths = [each.path for each in self.disk.open_files]
+        require_rule(len(paths) == len({*paths}), "a file is open twice", contract=11, found=sorted(paths))
+        self.use(0)  # the files above the limit are closed after the last use of one
+        count, most = len(self.disk.open_files), FILES_MAX + len(self.written)
+        require_rule(count <= most, "more files stay open than may", contract=11, found=f"{count} of {most}")
+        self.files.close()
+        left = [each.path for each in self.disk.open_files]
+        require_rule(not left, "a closed log leaves files open", contract=11, found=left)
+        return sorted(self.written)
+
+    menu: ClassVar[tuple[Entry, ...]] = (
+        entry("use", (0, 1, FILES_MAX)),
+        entry("use", (0, FILES_MAX + 1)),
+        entry("write", (0, FILES_MAX), role="member"),
+        entry("write", (0, FILES_MAX), role="member").then("sync", (0, FILES_MAX)),
+        entry("forget", (0, FILES_MAX), role="member"),
+        entry("close", role="member"),
+    )
+
+
 def _put_text(answer: "Future[PutResult]") -> str:
     if not answer.done():
         return "waits"
@@ -483,5 +618,7 @@ def _put_text(answer: "Future[PutResult]") -> str:
 BENCHES: Mapping[str, Callable[[], Bench]] = {
     "node": NodeBench,
     "raft store": RaftStoreBench,
+    "raft saves": RaftSavesBench,
     "raft group": RaftGroupBench,
+    "open files": OpenFilesBench,
 }

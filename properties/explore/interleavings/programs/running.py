@@ -59,13 +59,13 @@ def modules_of(scenario: Scenario) -> tuple[str, ...]:
 def programs_by_part(rng: Random) -> list[tuple[Iterator[Scenario], int]]:
     """Return the programs of each part without end, and how many of them a turn takes.
 
-    The programs that a bench names come between drawn ones until all were taken. A turn takes one program, and a tenth
-    of all pairs of a larger menu unless the bench is slow. A program that cannot end in any order of whole calls is
-    left out.
+    The programs that a bench names come between drawn ones until all were taken. A turn takes two programs, or a tenth
+    of all pairs of a larger menu. Of a slow bench it takes one. A program that cannot end in any order of whole calls
+    is left out.
     """
     benches: dict[str, type[Bench]] = BENCHES  # type: ignore[assignment]
     return [
-        (_programs_of(name, Random(f"{rng.random()} {name}")), 1 if make.is_slow else max(1, len(make.menu) ** 2 // 20))
+        (_programs_of(name, Random(f"{rng.random()} {name}")), 1 if make.is_slow else max(2, len(make.menu) ** 2 // 20))
         for name, make in benches.items()
     ]
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from math import factorial, prod
+from operator import attrgetter
 from random import Random
 
 import pytest
@@ -27,9 +28,11 @@ from tornpage.properties.explore.interleavings.programs.running import (
     modules_of,
     programs_by_part,
 )
+from tornpage.properties.explore.interleavings.programs.stores import LockedDisk, StoreBench
 from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 from tornpage.properties.explore.interleavings.token import from_token, token_of
+from tornpage.properties.program.log_places import ROOT
 from tornpage.properties.scheduler import CooperativeLock, Granularity, PreemptionSearch, SleepSets, bound_of
 
 GUARDS = {
@@ -264,37 +267,61 @@ def test_a_drawn_program_has_few_orders_of_whole_calls() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "part",
+    ("part", "holder", "attribute"),
     [
-        *("window", "members", "leases", "progress", "returns", "log files", "queue files", "node"),
-        pytest.param("raft store", marks=pytest.mark.slow),
+        ("window", "lease", "guard"),
+        ("members", "broker", "_guard"),
+        ("leases", "broker", "_guard"),
+        ("progress", "broker", "_guard"),
+        ("returns", "broker", "_send_back_guard"),
+        ("node", "node", "_guard"),
+        ("raft store", "store", "_lock"),
+        ("raft saves", "store", "_commit_guard"),
+        ("open files", "files", "_guard"),
+        ("log files", "log", "_flush_lock"),
+        ("queue files", "files", "_flush_lock"),
+        ("full queue files", "files", "_flush_lock"),
+        ("closing", "store", "_close_guard"),
+        ("closing", "store._durability", "guard"),
+        ("expiring", "store._retention", "_guard"),
     ],
 )
 def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
-    part: str, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+    part: str, holder: str, attribute: str, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = BENCHES[part]
-    places = {
-        "window": ("lease", "guard"),
-        "members": ("broker", "_guard"),
-        "leases": ("broker", "_guard"),
-        "progress": ("broker", "_guard"),
-        "returns": ("broker", "_send_back_guard"),
-        "node": ("node", "_guard"),
-        "raft store": ("store", "_lock"),
-        "log files": ("log", "_flush_lock"),
-        "queue files": ("files", "_flush_lock"),
-    }
-    holder, attribute = places[part]
 
     class Unguarded(make):  # type: ignore[misc,valid-type]
         def __init__(self) -> None:
             super().__init__()
-            setattr(getattr(self, holder), attribute, nullcontext())
+            assert isinstance(getattr(attrgetter(holder)(self), attribute), CooperativeLock)
+            setattr(attrgetter(holder)(self), attribute, nullcontext())
 
     monkeypatch.setitem(BENCHES, part, Unguarded)
     drawn = list(islice(drawn_programs(part, make.menu, Random(1)), 30))  # type: ignore[attr-defined]
     assert first_broken(drawn, tracker, "shared opcode", most=300) is not None
+
+
+def test_a_change_after_the_lock_of_a_directory_is_a_violation() -> None:
+    bench = StoreBench()
+    bench.store.close()
+    found = [bench.files.broken]
+    bench.files.create(f"{ROOT}/late")
+    found.append(bench.files.broken)
+    assert found == ["", "FileCreated after the lock of the directory was released"]
+
+
+def test_a_file_that_is_mapped_when_the_lock_is_released_is_a_violation() -> None:
+    for readers, found in ((0, "1 files are mapped when the lock of the directory is released"), (1, "")):
+        disk = LockedDisk()
+        disk.make_directory(ROOT)
+        lock, file = disk.create(f"{ROOT}/lock"), disk.create(f"{ROOT}/file")
+        disk.allocate(file, 8)
+        assert disk.lock(lock)
+        disk.map(file)
+        disk.readers = readers
+        disk.close(lock)
+        assert disk.broken == found
 
 
 # ---- locks -----------------------------------------------------------------------------------------------------------
