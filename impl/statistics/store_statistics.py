@@ -204,16 +204,21 @@ class StoreStatistics:
         """Take the due sample, and change the buckets after a minute.
 
         Return when the next step is due, in ms. After a late step the rates span more time, and they are divided by it.
-        After the clock was set back, samples and minute restart.
+        After the clock was set back, samples and minute restart. There is always a sample, also if an interrupt ends the
+        step anywhere.
         """
-        if now_ms < self._samples[-1][0]:
-            self._samples.clear()
+        is_restart = now_ms < self._samples[-1][0]
+        if is_restart:
             self._minute_ms = self.due_ms = now_ms
         if now_ms < self.due_ms:
             return self.due_ms
         self.stepped_ms = now_ms
         self._count_answers()
-        self._samples.append((now_ms, self._message_count))
+        sample = now_ms, self._message_count
+        if is_restart:
+            self._samples = deque([sample], _SAMPLES_MAX)
+        else:
+            self._samples.append(sample)
         if now_ms - self._minute_ms >= _MINUTE_MS:
             ended, self._buckets = self._buckets, [0] * len(self._buckets)
             self._previous_minute = PutLatencyBuckets(tuple(ended))
