@@ -181,8 +181,13 @@ def _prepared(connection: socket.socket) -> socket.socket:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return host and port of an address. Raises OSError if it has no port from 0 to 65535."""
+    """Return host and port of an address.
+
+    Raises OSError if it has no port from 0 to 65535, or if it is an IPv6 address: links are IPv4.
+    """
     host, _, port = address.rpartition(":")
+    if ":" in host:
+        raise OSError(errno.EINVAL, "links are IPv4: use an IPv4 address or a name, with a port", address)
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65_535):
         raise OSError(errno.EINVAL, "the address has no port from 0 to 65535", address)
     return host or _LOOPBACK, int(port)

@@ -158,8 +158,8 @@ class ServedMember:
 def _check(me: int, settings: RaftSettings, listen: str, *, may_leave_loopback: bool) -> None:
     if not 0 <= me < len(settings.peers):
         raise BadConfig("raft_id", me, f"the group has members 0 to {len(settings.peers) - 1}")
-    require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     host_and_port(listen)
+    require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     if not may_leave_loopback:
         for each in settings.peers:
             require_loopback("raft_peers", each, "allow the network for members on other machines")

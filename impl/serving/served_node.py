@@ -1,6 +1,6 @@
 """A node with all services of its store and a listener for clients: what a process serves."""
 
-from ipaddress import ip_address
+from ipaddress import IPv4Address
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
@@ -74,15 +74,15 @@ class ServedNode:
 
 
 def _check(config: MessageStoreConfig, settings: ReplicationSettings, listen: str, *, may_leave_loopback: bool) -> None:
-    require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     if config.broker_role is BrokerRole.SLAVE and not settings.ha_master_address:
         raise BadConfig("master", "", "a SLAVE needs the address of its master")
     for address in (listen, settings.ha_listen_address, settings.ha_master_address):
         if address:
             host_and_port(address)
+    require_loopback("listen", listen, "clients are served on loopback only; use a tunnel for others")
     for peer in settings.peers:
         if not _is_address(peer):
-            raise BadConfig("peers", peer, "use IP addresses without a port, as the listener sees them")
+            raise BadConfig("peers", peer, "use IPv4 addresses without a port, as the listener sees them")
     if not may_leave_loopback:
         require_loopback("ha_listen", settings.ha_listen_address, "allow the network and name the peers")
     elif not settings.peers and not _is_loopback(_host(settings.ha_listen_address)):
@@ -100,12 +100,13 @@ def _host(address: str) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    return host in ("", "localhost") or (_is_address(host) and ip_address(host).is_loopback)
+    return host in ("", "localhost") or (_is_address(host) and IPv4Address(host).is_loopback)
 
 
 def _is_address(text: str) -> bool:
+    """Return whether a text is an IPv4 address. Links are IPv4, so no other host ever connects."""
     try:
-        ip_address(text)
+        IPv4Address(text)
     except ValueError:
         return False
     return True

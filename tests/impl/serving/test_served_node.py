@@ -172,7 +172,8 @@ def test_a_change_of_roles_that_fails_keeps_the_old_role(tmp_path: Path) -> None
     [
         (ASYNC, {"ha_listen_address": "0.0.0.0:0"}, "allow the network"),
         (ASYNC, {"ha_listen_address": "0.0.0.0:0", "peers": ()}, "name the addresses"),
-        (ASYNC, {"peers": ("host-name",)}, "use IP addresses"),
+        (ASYNC, {"peers": ("host-name",)}, "use IPv4 addresses"),
+        (ASYNC, {"peers": ("::1",)}, "use IPv4 addresses"),
         (ASYNC, {"listen": "192.0.2.1:0"}, "loopback only"),
         (SLAVE, {}, "address of its master"),
     ],
@@ -181,6 +182,20 @@ def test_impossible_addresses_are_refused(
     role: BrokerRole, settings: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadConfig, match=sentence):
+        served(tmp_path / "store", role, **settings)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "settings"),
+    [
+        (ASYNC, {"listen": "::1:0"}),
+        (ASYNC, {"ha_listen_address": "[::1]:0"}),
+        (SLAVE, {"ha_master_address": "::1:10912"}),
+    ],
+)
+def test_an_ipv6_address_is_refused(role: BrokerRole, settings: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="links are IPv4"):
         served(tmp_path / "store", role, **settings)
     assert not (tmp_path / "store").exists()
 
