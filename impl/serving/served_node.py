@@ -104,7 +104,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a text is an IPv4 address. Links are IPv4, so no other host ever connects."""
+    """Return whether a text is an IPv4 address, as links are IPv4."""
     try:
         IPv4Address(text)
     except ValueError:

@@ -204,8 +204,7 @@ class StoreStatistics:
         """Take the due sample, and change the buckets after a minute.
 
         Return when the next step is due, in ms. After a late step the rates span more time, and they are divided by it.
-        After the clock was set back, samples and minute restart. There is always a sample, also if an interrupt ends the
-        step anywhere.
+        After the clock was set back, samples and minute restart. An interrupt of a step leaves at least one sample.
         """
         is_restart = now_ms < self._samples[-1][0]
         if is_restart:

@@ -1,6 +1,6 @@
-"""A step of the statistics that an interrupt ended after the clock was set back left no samples.
+"""A step of the statistics that an interrupt ended left no samples.
 
-Each later step raised IndexError, and with it each put and each snapshot that a step was due in.
+The clock had been set back. Each later step raised IndexError, and so did the put or snapshot that made it.
 """
 
 import pytest
