@@ -421,7 +421,9 @@ class RaftStoreBench(Bench):
         self.store.close()
         left = self._unanswered()
         require_rule(not left, "a closed member leaves a request without an answer", contract=16, found=left)
-        require_rule(not self.disk.broken, "a member uses its directory without the lock", found=self.disk.broken)
+        require_rule(
+            not self.disk.broken, "a member uses its directory without the lock", contract=14, found=self.disk.broken
+        )
         if self.is_closed:  # a close is several steps, and events may come between them
             return "closed"
         return statuses, reads, sent, saved, self._saved()

@@ -197,7 +197,9 @@ class StoreBench(Bench):
         self.store.close()
         require_rule(len(self.files.journal) == journal, "a closed store writes", contract=11)
         require_rule(not self.files._mapped, "a closed store leaves a file mapped", contract=11)
-        require_rule(not self.files.broken, "a store uses its directory without the lock", found=self.files.broken)
+        require_rule(
+            not self.files.broken, "a store uses its directory without the lock", contract=14, found=self.files.broken
+        )
         return self.store.read_only_reason, sorted(self.files.paths())
 
     menu: ClassVar[tuple[Entry, ...]] = (
