@@ -78,14 +78,23 @@ def commit(
     return replace(progress, committed=_with(progress.committed, key, counts), is_changed=True), counts
 
 
-def query(progress: ConsumerProgress, group: str, topic: str, queue_id: int, *, begin: int, light: bool) -> int | None:
+def query(
+    progress: ConsumerProgress,
+    group: str,
+    topic: str,
+    queue_id: int,
+    *,
+    begin: int,
+    light: bool,
+    is_in_disk: bool = False,
+) -> int | None:
     """Return where a group goes on, None where its client has to know the place.
 
-    Without a commit that is the first message, if the queue still begins with it (`begin`) and it is in memory. In the
-    model it always is.
+    Without a commit that is the first message, if the queue still begins with it (`begin`) and memory has it.
+    `is_in_disk` says that memory does not.
     """
     known = dict(progress.committed).get(_key(group, topic, queue_id, light=light))
-    return known if known is not None else 0 if begin <= 0 else None
+    return known if known is not None else 0 if begin <= 0 and not is_in_disk else None
 
 
 def diff_total(progress: ConsumerProgress, group: str, topic: str, *, ends: Iterable[tuple[int, int]]) -> int:

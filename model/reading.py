@@ -34,8 +34,10 @@ from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Pulled",
+    "begins_in_disk",
     "earliest_message_time",
     "get_message",
+    "is_in_disk",
     "legal_answers",
     "max_offset",
     "min_offset",
@@ -48,7 +50,9 @@ __all__ = [
 class Pulled(NamedTuple):
     """The answer to a pull; `next_begin_offset` is where to go on.
 
-    Minimum and maximum are those of the queue.
+    Minimum and maximum are those of the queue. `behind_bytes` is the distance from the record of the last unit that was
+    looked at to the readable end, or None if there is no such unit. `suggest_pulling_from_slave` says whether that
+    record is too far from the end to be in memory.
     """
 
     status: GetStatus
@@ -57,6 +61,7 @@ class Pulled(NamedTuple):
     max_offset: int
     records: tuple[Record, ...] = ()
     suggest_pulling_from_slave: bool = False
+    behind_bytes: int | None = None
 
 
 def get_message(
@@ -126,20 +131,32 @@ def _pulled(
     hashes = None if tags is None else {java_hash(tag) % 2**32 for tag in tags}
     least, most = units[0].queue_offset, units[-1].queue_offset + 1
     records: list[Record] = []
-    nothing, is_far = GetStatus.NO_MATCHED_MESSAGE, False
+    nothing, is_far, behind_bytes = GetStatus.NO_MATCHED_MESSAGE, False, None
     next_begin_offset = units[first].queue_offset
     for number, record, code in units[first : first + max(layout.pull_units_max, max_msg_nums)]:
         if record.end_offset > log.readable_end:
             nothing = GetStatus.OFFSET_FOUND_NULL
             break
-        is_far = log.readable_end - record.offset > layout.memory_bytes * layout.memory_ratio // 100
+        behind_bytes = log.readable_end - record.offset
+        is_far = is_in_disk(log, layout, record)
         if _is_full(records, record, layout, max_msg_nums, is_far):
             break
         next_begin_offset = number + 1
         if (hashes is None or code % 2**32 in hashes) and (not where or _passes(where, record)):
             records.append(record)
     status = GetStatus.FOUND if records else nothing
-    return Pulled(status, next_begin_offset, least, most, tuple(records), is_far)
+    return Pulled(status, next_begin_offset, least, most, tuple(records), is_far, behind_bytes)
+
+
+def begins_in_disk(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> bool:
+    """Return whether message 0 of a queue exists and counts as being on disk only."""
+    unit = unit_at(log, layout, topic, queue_id, 0)
+    return unit is not None and is_in_disk(log, layout, unit.record)
+
+
+def is_in_disk(log: CommitLog, layout: Layout, record: Record) -> bool:
+    """Return whether a record is so far before the readable end that only the disk has it."""
+    return log.readable_end - record.offset > layout.memory_bytes * layout.memory_ratio // 100
 
 
 def _passes(where: str, record: Record) -> bool:

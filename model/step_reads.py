@@ -292,10 +292,12 @@ def query_offsets(state: State, operation: QueryOffsets, layout: Layout) -> Prog
         return bounds.get((name, number), (0, 0))[0]
 
     ends = [(number, end) for (name, number), (_, end) in bounds.items() if name == topic]
+    begin, is_in_disk = begin_of(topic, queue_id), reading.begins_in_disk(state.log, layout, topic, queue_id)
+    light = layout.light_queues
     return ProgressAnswer(
         tuple(sorted(progress.least_offsets(consumers, topic, begin_of=begin_of).items())),
         tuple(sorted(progress.least_offsets(consumers, topic, begin_of=begin_of, without=(group,)).items())),
-        progress.query(consumers, group, topic, queue_id, begin=begin_of(topic, queue_id), light=layout.light_queues),
+        progress.query(consumers, group, topic, queue_id, begin=begin, light=light, is_in_disk=is_in_disk),
         progress.diff_total(consumers, group, topic, ends=ends),
     )
 
@@ -329,8 +331,10 @@ def client_read(state: State, operation: Read, layout: Layout) -> Outcomes:
             yield _committed(state, operation, layout)
         case QueryProgress(topic, queue_id):
             begin = reading.min_offset(log, layout, topic, queue_id)
-            light = layout.light_queues
-            wanted = progress.query(state.consumers, GROUP, topic, queue_id, begin=begin, light=light)
+            is_in_disk, light = reading.begins_in_disk(log, layout, topic, queue_id), layout.light_queues
+            wanted = progress.query(
+                state.consumers, GROUP, topic, queue_id, begin=begin, light=light, is_in_disk=is_in_disk
+            )
             yield state, Answer(client="unknown" if wanted is None else wanted)
 
 

@@ -37,6 +37,7 @@ from tornpage.properties.lockstep.environment import taking_delays_as_java
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.program.bit_maps import filters_of
 from tornpage.properties.program.case import Settings
+from tornpage.properties.program.confirming import confirming
 from tornpage.properties.program.log_places import ROOT, file_at, log_directories, log_files
 from tornpage.properties.program.translation import layout_of, store_config
 
@@ -117,7 +118,8 @@ class Pair:
         self.oldest = 0
         self.had_faults = False
         self._tracker = tracker
-        self._parts = self.environment.inject(taking_delays_as_java(parts) if settings.java_delays else parts)
+        parts = taking_delays_as_java(parts) if settings.java_delays else parts
+        self._parts = self.environment.inject(confirming(parts) if settings.confirms else parts)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)
@@ -239,6 +241,7 @@ class Pair:
                 clock=self.environment.clock,
                 parts=self._parts,
                 filter_bit_map=filters_of(self.settings),
+                memory_bytes=self.settings.memory_bytes or None,
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

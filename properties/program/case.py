@@ -63,6 +63,10 @@ class Settings:
     answers in asynchronous delivery; 0 is synchronous delivery. `verify_reads` says which reads verify checksums. With
     `drops_joined` the store reads properties as RocketMQ 4.9.0 does.
 
+    One pull returns at most `pull_count` messages of `pull_bytes` bytes, and at most `far_count` and `far_bytes` of
+    messages that the memory of the machine no longer holds. That memory has `memory_bytes`; 0 is that of this machine.
+    With `confirms` pulls confirm leading units at once, as with the compiled twins (properties/program/confirming.py).
+
     `target` names a foreign store (foreign/spec.py), which may take `answer_seconds` for an answer. Of the other
     settings only `disk` and `bug` apply to it.
     """
@@ -95,6 +99,12 @@ class Settings:
     pending_copies: int = 0
     verify_reads: VerifyReads = "always"
     drops_joined: bool = False
+    pull_count: int = 32
+    pull_bytes: int = 262_144
+    far_count: int = 8
+    far_bytes: int = 65_536
+    memory_bytes: int = 0
+    confirms: bool = False
     bug: str = ""
     target: str = ""
     answer_seconds: float = 10.0

@@ -25,6 +25,8 @@ CLEAN_RESOURCE_INTERVAL_MS = 10_000
 HELD_PULLS_MAX = 5
 UNIT_BYTES = 20
 EXT_FILE_BYTES = 256
+_MEMORY_BYTES = 1 << 40
+"""The memory of a machine that has every record of a case in memory."""
 _DROPS_JOINED = "4.9.0"
 """A release that drops properties with two separators."""
 
@@ -62,6 +64,10 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         rocketmq_version=_DROPS_JOINED if settings.drops_joined else ROCKETMQ_VERSION,
         time_zone="UTC",
         max_held_pulls=HELD_PULLS_MAX,
+        max_transfer_count_on_message_in_memory=settings.pull_count,
+        max_transfer_bytes_on_message_in_memory=settings.pull_bytes,
+        max_transfer_count_on_message_in_disk=settings.far_count,
+        max_transfer_bytes_on_message_in_disk=settings.far_bytes,
     )
 
 
@@ -91,6 +97,11 @@ def layout_of(settings: Settings) -> Layout:
         verify_reads=settings.verify_reads,
         clean_interval_ms=CLEAN_RESOURCE_INTERVAL_MS,
         drops_joined=settings.drops_joined,
+        transfer_count_in_memory=settings.pull_count,
+        transfer_bytes_in_memory=settings.pull_bytes,
+        transfer_count_in_disk=settings.far_count,
+        transfer_bytes_in_disk=settings.far_bytes,
+        memory_bytes=settings.memory_bytes or _MEMORY_BYTES,
     )
 
 

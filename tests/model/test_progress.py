@@ -45,6 +45,7 @@ def test_who_has_committed_nothing_begins_at_the_first_message_if_it_is_there() 
     assert query(committed(3), "g", "T", 0, begin=2, light=False) == 3
     assert query(committed(3), "h", "T", 0, begin=0, light=False) == 0
     assert query(committed(3), "h", "T", 0, begin=2, light=False) is None
+    assert query(committed(3), "h", "T", 0, begin=0, light=False, is_in_disk=True) is None
 
 
 def test_lag_and_least_offsets() -> None:

@@ -14,8 +14,10 @@ from tornpage.model.flushing import flush
 from tornpage.model.queues import dispatch, failed_dispatch, queue_of
 from tornpage.model.reading import (
     Pulled,
+    begins_in_disk,
     earliest_message_time,
     get_message,
+    is_in_disk,
     legal_answers,
     max_offset,
     min_offset,
@@ -118,7 +120,8 @@ def test_who_asks_for_no_message_gets_none(wanted: int, offset: int, status: Get
 def test_a_batch_is_full_by_count(wanted: int, count: int) -> None:
     log = log_of(40)
     found = get_message(log, LAYOUT, "T", 0, 1, wanted)
-    assert found == Pulled(FOUND, 1 + count, 0, 40, log.records[1 : 1 + count])
+    last = log.records[1 + count]  # the one that found the batch full
+    assert found == Pulled(FOUND, 1 + count, 0, 40, log.records[1 : 1 + count], False, log.end_offset - last.offset)
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 1), (92, 1), (183, 1), (184, 2), (275, 2), (276, 3)])
@@ -170,7 +173,8 @@ def test_bytes_of_a_batch_that_has_left_the_memory(limit: int, count: int) -> No
 def test_filter_looks_at_hashes(tags: tuple[str, ...] | None, places: list[int], status: GetStatus) -> None:
     log = tagged("a", "b", "a", "Aa", "BB")
     records = tuple(log.records[place] for place in places)
-    assert get_message(log, LAYOUT, "T", 0, 0, 32, tags) == Pulled(status, 5, 0, 5, records)
+    behind_bytes = log.end_offset - log.records[-1].offset
+    assert get_message(log, LAYOUT, "T", 0, 0, 32, tags) == Pulled(status, 5, 0, 5, records, False, behind_bytes)
 
 
 def test_filter_looks_at_the_lower_half_of_a_time() -> None:
@@ -185,14 +189,27 @@ def test_a_full_batch_ends_before_what_the_filter_would_pass_over() -> None:
     log = tagged("a", "b", "b", "a", "b")
     found = get_message(log, LAYOUT, "T", 0, 0, 2, ("a",))
     assert (found.next_begin_offset, found.records) == (4, (log.records[0], log.records[3]))
-    assert get_message(log, LAYOUT, "T", 0, 4, 2, ("a",)) == Pulled(NO_MATCH, 5, 0, 5)
+    behind_bytes = log.records[-1].size_bytes
+    assert get_message(log, LAYOUT, "T", 0, 4, 2, ("a",)) == Pulled(NO_MATCH, 5, 0, 5, (), False, behind_bytes)
 
 
 @pytest.mark.parametrize(("units_max", "wanted", "looked_at"), [(3, 1, 3), (3, 5, 5), (8, 1, 6)])
 def test_a_pull_looks_at_so_many_units(units_max: int, wanted: int, looked_at: int) -> None:
     layout = replace(LAYOUT, pull_units_max=units_max)
     log = tagged("b", "b", "b", "b", "b", "b")
-    assert get_message(log, layout, "T", 0, 0, wanted, ("a",)) == Pulled(NO_MATCH, looked_at, 0, 6)
+    behind_bytes = log.end_offset - log.records[looked_at - 1].offset
+    expected = Pulled(NO_MATCH, looked_at, 0, 6, (), False, behind_bytes)
+    assert get_message(log, layout, "T", 0, 0, wanted, ("a",)) == expected
+
+
+@pytest.mark.parametrize(("memory_bytes", "far"), [(0, 4), (92, 3), (183, 3), (184, 2), (368, 0), (1 << 40, 0)])
+def test_a_message_is_in_disk_past_the_memory(memory_bytes: int, far: int) -> None:
+    layout, log = replace(LAYOUT, memory_bytes=memory_bytes, memory_ratio=100), log_of(4)
+    assert [is_in_disk(log, layout, record) for record in log.records] == [number < far for number in range(4)]
+    assert begins_in_disk(log, layout, "T", 0) is (far > 0)
+    assert begins_in_disk(log, layout, "T", 1) is False
+    found = get_message(log, layout, "T", 0, 0, 1)
+    assert (found.suggest_pulling_from_slave, found.behind_bytes) == (far > 1, 276)
 
 
 def poisoned_log(readable: int, seen: int) -> CommitLog:

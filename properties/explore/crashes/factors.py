@@ -98,6 +98,11 @@ _SETTINGS: Mapping[str, Mapping[str, Fields]] = {
     },
     "verify_reads": {mode: {"verify_reads": mode} for mode in ("always", "once", "never")},
     "role": {role: {"role": role} for role in ("ASYNC_MASTER", "SYNC_MASTER")},
+    "pull_limits": {
+        "usual": {"pull_count": 32, "pull_bytes": 262_144, "far_count": 8, "far_bytes": 65_536, "memory_bytes": 0},
+        "small": {"pull_count": 5, "pull_bytes": 3_000, "far_count": 2, "far_bytes": 1_500, "memory_bytes": 10_240},
+    },
+    "confirms": {"off": {"confirms": False}, "on": {"confirms": True}},
 }
 """By factor and level: the settings."""
 
@@ -163,8 +168,9 @@ SESSIONS: Mapping[str, tuple[int, ...]] = {
 CLOCKS_MS: Mapping[str, int] = {"steady": 0, "back": -90_000, "forward": 90_000, "three_days": 73 * 3_600_000}
 """The step of the wall clock in each session. After three days every file of the log has expired."""
 
-_RULES_ALWAYS = frozenset({"put", "dispatch"})
-"""Without messages nothing can be lost, and without dispatch only the log can."""
+_RULES_ALWAYS = frozenset({"put", "dispatch", "try_functions", "try_settings"})
+"""Without messages nothing can be lost, and without dispatch only the log can. Functions and settings depend on nothing
+else, and cost some hundredths of a second."""
 
 _SERVICES: tuple[ServiceName, ...] = (
     "group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress", "schedule",
@@ -271,7 +277,7 @@ _STANDARD_LEVELS = {
     "step_commit": "off",
     "step_allocate": "off",
     "step_pull-hold": "off",
-    **{f"rule_{name}": "off" for name, rule in RULES.items() if not rule.weight},
+    **{f"rule_{name}": "off" for name, rule in RULES.items() if not rule.weight and name not in _RULES_ALWAYS},
 }
 STANDARD_ROW: Row = {
     factor: _STANDARD_LEVELS.get(factor, "on" if factor.startswith(("rule_", "step_")) else levels[0])
