@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from tornpage.model.commitlog import PutOutcome
 from tornpage.model.message import PutStatus
 from tornpage.model.reading import Pulled
-from tornpage.model.state import CommitLog, Faults, Progress, Record, State
+from tornpage.model.state import CommitLog, Faults, Progress, State
 
 __all__ = [
     "ANY_REFUSAL",
@@ -37,6 +37,7 @@ __all__ = [
     "accepted",
     "marks_of",
     "matches",
+    "message_id",
     "pull_answer",
     "put_answer",
 ]
@@ -69,14 +70,14 @@ def put_answer(outcome: PutOutcome) -> PutAnswer:
         first.queue_offset,
         first.store_timestamp,
         len(outcome.records),
-        ",".join(map(_message_id, outcome.records)),
+        ",".join(message_id(record.message.store_host, record.offset) for record in outcome.records),
     )
 
 
-def _message_id(record: Record) -> str:
+def message_id(host: tuple[str, int], offset: int) -> str:
     """Return the offset message id: address, port and physical offset in hex (docs/format.md)."""
-    address, port = record.message.store_host
-    return f"{ipaddress.ip_address(address).packed.hex()}{port:08x}{record.offset:016x}".upper()
+    address, port = host
+    return f"{ipaddress.ip_address(address).packed.hex()}{port:08x}{offset & 2**64 - 1:016x}".upper()
 
 
 class ProducerPut(NamedTuple):

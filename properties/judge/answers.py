@@ -12,10 +12,11 @@ from tornpage.impl.read.message_filter import MessageFilter, TagFilter
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.store import MessageStore
 from tornpage.model import index, reading
-from tornpage.model.dispatch import Queue
+from tornpage.model.dispatch import Queue, places
 from tornpage.model.reading import Pulled
 from tornpage.model.state import CommitLog, Layout, Record
 from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.buffers import ExpectedBuffer, messages_are_right
 from tornpage.properties.judge.ledgers import Key
 from tornpage.properties.judge.rulings import bounds_text, queue_text
 
@@ -59,15 +60,16 @@ def compare_pull(
         "get_message",
         lambda: store.get_message(*queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter),
     ) as found:
-        return pulled_rightly(found, legal, queue, offset, stored=stored)
+        return pulled_rightly(found, legal, layout, queue, offset, stored=stored)
 
 
 def pulled_rightly(
-    found: GetMessageResult, legal: Sequence[Pulled], queue: Queue, offset: int, *, stored: Stored
+    found: GetMessageResult, legal: Sequence[Pulled], layout: Layout, queue: Queue, offset: int, *, stored: Stored
 ) -> Pulled:
     """Return the legal answer that a pull gave (contract 17, 8).
 
-    Raises GuaranteeBroken if it gave none of them.
+    Every field of the answer and of its messages is compared, and the messages are released (contract 1, 11). Raises
+    GuaranteeBroken if the pull gave none of the answers.
     """
     bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
     fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
@@ -85,7 +87,17 @@ def pulled_rightly(
     if offsets != expected_offsets:
         sentence = f"a pull from queue {queue_text(queue)} at {offset} returns the wrong messages"
         raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
-    _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
+    said = (found.size_bytes, found.behind_bytes, found.suggest_pulling_from_slave)
+    size_bytes = sum(each.size_bytes for each in answer.records)
+    wanted = (size_bytes, answer.behind_bytes, answer.suggest_pulling_from_slave)
+    if said != wanted:
+        sentence = f"a pull from queue {queue_text(queue)} at {offset} states other sizes or another distance"
+        raise GuaranteeBroken(17, sentence, str(wanted), str(said))
+    wanted_messages = [
+        ExpectedBuffer(record.offset, dict(places(record, layout))[queue], stored(record), layout.drops_joined)
+        for record in answer.records
+    ]
+    messages_are_right(found, wanted_messages, turn=offset)
     return answer
 
 

@@ -175,7 +175,9 @@ def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult], l
             raise GuaranteeBroken(8, "a held pull reads a store whose flags forbid reads", "NotReadable", "an answer")
         return
     with observed("pull_async", answer.result) as found:
-        answered = pulled_rightly(found, legal, asked.queue, asked.offset, stored=pair.memory.ledger.stored)
+        answered = pulled_rightly(
+            found, legal, pair.layout, asked.queue, asked.offset, stored=pair.memory.ledger.stored
+        )
     pair.cover(f"held_pull_{answered.status.value}")
 
 
@@ -232,7 +234,7 @@ def _was_answered_meanwhile(
 ) -> State:
     """Contract 17: the answer is that of a pull at some moment of the dispatch."""
     with observed("pull_async", answer.result) as found:
-        pulled_rightly(found, _pulled(legal), asked.queue, asked.offset, stored=pair.memory.ledger.stored)
+        pulled_rightly(found, _pulled(legal), pair.layout, asked.queue, asked.offset, stored=pair.memory.ledger.stored)
     pair.cover("answered_beside_dispatch")
     return legal[0][0]
 

@@ -88,6 +88,7 @@ from tornpage.properties.lockstep.io_faults import enable_rule, run_under_fault
 from tornpage.properties.lockstep.memory import Memory
 from tornpage.properties.lockstep.open_harm import harm_open
 from tornpage.properties.lockstep.pair import Pair, Span
+from tornpage.properties.lockstep.public_reads import PublicReads
 from tornpage.properties.lockstep.puts import put, put_concurrently
 from tornpage.properties.lockstep.reads import get, get_message, offset_by_time, query_key
 from tornpage.properties.lockstep.recovery import Observer, Recovery
@@ -118,6 +119,7 @@ class Lockstep:
         self.recovery = Recovery(self.pair, performed=self.performed, observer=observer)
         self._corruption = Corruption(self.pair, self.recovery)
         self._costs = Costs(self.pair)
+        self._reads = PublicReads(self.pair)
 
     @reading_store()
     def run(self, operation: Operation) -> None:
@@ -136,6 +138,7 @@ class Lockstep:
         services_will_step(self.pair)
         if not self.pair.closed:
             puts_are_counted(self.pair.store, self.pair.appended)
+        self._reads.answer()
         self._costs.end(operation)
 
     # ---- for campaigns -------------------------------------------------------------------------------------------
