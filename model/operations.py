@@ -523,10 +523,10 @@ class TrySettings:
 
 @dataclass(frozen=True, slots=True)
 class TryFunctions:
-    """A caller asks the functions of the store that need no disk.
+    """A caller asks the functions of the store that do not need its disk.
 
-    They are hashes, properties, delay levels, message ids, defaults, policies, filters and statistics. Half of the
-    arguments are limits, the others are drawn from `fill`.
+    They are hashes, properties, delay levels, message ids, defaults, policies, filters, statistics, readers of records,
+    and one mapped file on a disk of its own. Half of the arguments are limits, the others are drawn from `fill`.
     """
 
     fill: int = 0

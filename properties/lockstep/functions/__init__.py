@@ -1,1 +1,1 @@
-"""Compare functions of the store that need no disk with the model, at their limits."""
+"""Compare functions and small parts of the store with the model, at their limits."""

@@ -1,5 +1,6 @@
 """Test that a wrong answer of a function without a disk is found."""
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 
 from tornpage.impl.config import defaults
 from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.read_marks import ReadMarks
+from tornpage.impl.message import codec
 from tornpage.impl.read import sql92, sql92_nodes
 from tornpage.impl.read.filters import PropertyFilter
 from tornpage.impl.statistics import read_statistics, store_statistics
@@ -15,7 +19,7 @@ from tornpage.model.broker.statistics import Samples, bucket_of
 from tornpage.model.operations import TryFunctions
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.lockstep.functions import filters, policies, texts
+from tornpage.properties.lockstep.functions import files, filters, policies, records, texts
 from tornpage.properties.lockstep.functions.asking import functions_answer
 from tornpage.properties.planted.lockstep import lockstep_of
 from tornpage.properties.program.case import Settings
@@ -98,3 +102,33 @@ def test_rates_are_differences_of_samples() -> None:
     assert samples.event(3_500, (99,)) == (True, True)
     assert samples.rates(0) == (None, None, None)
     assert [bucket_of(each) for each in (0, 1, 9, 10, 9_999, 10_000)] == [0, 1, 1, 2, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"),
+    [
+        (codec, "size_of_record", lambda *_: 1),
+        (codec, "store_timestamp_of_record", lambda *_: 1),
+        (codec, "framed_record", codec.check_record),
+        (codec, "check_record", codec.framed_record),
+        (codec, "ends_like_trailer", lambda _: True),
+        (MappedFile, "holds", lambda *_: True),
+        (MappedFile, "erase_failed_append", lambda *_: None),
+        (MappedFile, "commit", lambda _: None),
+        (MappedFile, "release", lambda _: None),
+        (MappedFile, "ask_for_pages", lambda *_, **__: None),
+        (MappedFile, "is_unreferenced", True),
+        (ReadMarks, "trusts", lambda *_: True),
+        (files, "first_nonzero", lambda _, position: position),
+    ],
+)
+def test_wrong_reader_or_file_is_found(kind: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, name, wrong)
+    with pytest.raises(GuaranteeBroken):
+        check_records_and_files()
+
+
+def check_records_and_files() -> None:
+    for fill in range(4):
+        for part in (records, files):
+            part.check(random.Random(fill))
