@@ -77,7 +77,7 @@ def test_wrong_answer_of_a_read_is_found(trial: Lockstep, verb: str, monkeypatch
         (GetMessageResult, "size_bytes", property(lambda _: 1)),
         (ReadBuffer, "released", property(lambda self: self._released and self.offset < 0)),
         (ReadBuffer, "__len__", lambda self: self.size_bytes + 1),
-        (BufferLease, "give_back", lambda _, buffer=None: buffer and setattr(buffer, "_released", buffer.offset < 0)),
+        (BufferLease, "give_back", lambda *_: None),
         (LogSession, "queue_offset", lambda _: 77),
         (RecordBuffer, "message", lambda _: None),
     ],
