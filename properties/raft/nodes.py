@@ -180,6 +180,7 @@ class NodesTrial(RaftTrial):
         self._network = RecordedNetwork()
         self._lives: dict[int, _Life] = {}
         self._visits: dict[int, list[Visit]] = {}
+        self._strange_links: set[RecordedLink] = set()
         self._wrong_answers: list[tuple[int, int, RecordedLink, str]] = []
         self._crowded_until_ms: dict[int, int] = {}
         self._lives_begun = 0
@@ -485,6 +486,7 @@ class NodesTrial(RaftTrial):
             end = self._network.connect(sender, address_of(me))
             if end is None:
                 return
+            self._strange_links.add(self._network.links[-1])
             end.send(data)
             if (sender, me) not in self.cut and is_judged:
                 role = (node.state.role, node.state.term) if greeting in BY_ROLE else None
@@ -507,9 +509,13 @@ class NodesTrial(RaftTrial):
         )  # fmt: skip
 
     def _answer_wrongly(self, node: Node, life: _Life, wrong: AnswerWrongly) -> None:
-        """Send a member something wrong on its newest link to another one."""
+        """Send a member something wrong on its newest link to another one.
+
+        A stranger on the host of a member has links like those of that member.
+        """
         me, to = node.number, wrong.to % len(self.nodes)
-        links = [each for each in self._network.links[life.first_link :] if each.replica == me and not each.is_closed]
+        mine = [each for each in self._network.links[life.first_link :] if each.replica == me and not each.is_closed]
+        links = [each for each in mine if each not in self._strange_links]
         link = next((each for each in reversed(links) if each.address == address_of(to)), None)
         if link is None or wrong.answer not in ANSWERS or link.forged[REPLICA] is not None:
             return
