@@ -24,18 +24,27 @@ from tornpage.properties.campaign.workers import Control, Died, Job, Launcher
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
+from tornpage.properties.program.case import Disk
 from tornpage.properties.program.step_case import StepCase
 from tornpage.properties.program.step_shrinking import identity_of
 
-__all__ = ["CaseExplorer", "CasePlan", "CaseRun", "CaseTally", "Part", "digest_of"]
+__all__ = ["CaseExplorer", "CasePlan", "CaseRun", "CaseTally", "Part", "digest_of", "possible_on"]
 
 Part = int | tuple[Any, ...]
 """The number of a drawn run, or a whole program."""
 _FAILURES_MAX = 3
 _REPEATED_SHARE = 0.05
+_OF_LOST_WRITES = frozenset({"writes lost"})
+"""What never happens on the disk `kill`, where a crash loses no write."""
 
 Case = TypeVar("Case", bound=StepCase[Any, Any])
 Settings = TypeVar("Settings")
+
+
+def possible_on(disk: Disk, required: Iterable[str]) -> tuple[str, ...]:
+    """Return the required events and effects that can happen on a disk."""
+    left_out = _OF_LOST_WRITES if disk == "kill" else frozenset[str]()
+    return tuple(each for each in required if each not in left_out)
 
 
 @dataclass(frozen=True)  # without slots: a call of `CasePlan[...]` fails with them in Python 3.11

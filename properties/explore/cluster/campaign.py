@@ -11,7 +11,15 @@ from itertools import chain
 from random import Random
 
 from tornpage.model.replication.operations import ClusterOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
+from tornpage.properties.campaign.case_runs import (
+    CaseExplorer,
+    CasePlan,
+    CaseRun,
+    CaseTally,
+    Part,
+    digest_of,
+    possible_on,
+)
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.cluster.replay import CLUSTERS, ClusterFailure
@@ -98,7 +106,7 @@ def explore_cluster(plan: ClusterPlan, *, tracker: DirtyTracker, progress: Progr
         _carry_out,
         programs=all_programs,
         canary=CLUSTER_REPRODUCERS[CANARY],
-        required=(*required, *quorums),
+        required=possible_on(plan.settings.disk, (*required, *quorums)),
         program=CLUSTERS,
         tracker=tracker,
     )

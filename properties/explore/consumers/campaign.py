@@ -11,7 +11,15 @@ from itertools import chain
 from random import Random
 
 from tornpage.model.consumers.operations import GroupOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
+from tornpage.properties.campaign.case_runs import (
+    CaseExplorer,
+    CasePlan,
+    CaseRun,
+    CaseTally,
+    Part,
+    digest_of,
+    possible_on,
+)
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.consumers.replay import CONSUMER_GROUPS, GroupFailure
@@ -92,9 +100,9 @@ def _carry_out(settings: GroupSettings, part: Part, seed: str, tracker: DirtyTra
 
 def _required(plan: GroupPlan) -> tuple[str, ...]:
     if not plan.length:
-        return REQUIRED
+        return possible_on(plan.settings.disk, REQUIRED)
     left_out = _OF_CONCURRENT if plan.settings.is_orderly else frozenset()
-    return tuple(each for each in REQUIRED_OF_ALL if each not in left_out)
+    return possible_on(plan.settings.disk, (each for each in REQUIRED_OF_ALL if each not in left_out))
 
 
 def explore_group(plan: GroupPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> GroupResult:

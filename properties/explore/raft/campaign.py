@@ -2,7 +2,8 @@
 
 A run is a part of the campaign (properties/campaign/engine.py). The members of some runs have stores. A state is a
 member that was restarted after a crash, or the end of a run with a healed group. A campaign without findings must have
-caught a planted bug, and must have met every kind of event and effect in `REQUIRED`. Otherwise it is vacuous.
+caught a planted bug, and must have met every kind of event and effect that its settings permit (`required_of`).
+Otherwise it is vacuous.
 """
 
 from collections import Counter
@@ -10,7 +11,15 @@ from collections.abc import Iterator
 from random import Random
 
 from tornpage.model.raft.operations import RaftOperation
-from tornpage.properties.campaign.case_runs import CaseExplorer, CasePlan, CaseRun, CaseTally, Part, digest_of
+from tornpage.properties.campaign.case_runs import (
+    CaseExplorer,
+    CasePlan,
+    CaseRun,
+    CaseTally,
+    Part,
+    digest_of,
+    possible_on,
+)
 from tornpage.properties.campaign.engine import Progress, explore, ignored
 from tornpage.properties.campaign.result import CampaignResult
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -20,7 +29,7 @@ from tornpage.properties.program.raft_case import RaftCase, RaftSettings
 from tornpage.properties.raft.replay import RAFT_GROUPS, RaftFailure
 from tornpage.properties.raft.trial import RaftTrial
 
-__all__ = ["CANARY", "REQUIRED", "RaftPlan", "RaftResult", "RaftRun", "draw_run", "explore_raft"]
+__all__ = ["CANARY", "REQUIRED", "RaftPlan", "RaftResult", "RaftRun", "draw_run", "explore_raft", "required_of"]
 
 CANARY = "LB06"
 REQUIRED = (
@@ -31,6 +40,10 @@ REQUIRED = (
     "read OK", "transfer OK", "open_copy", "answer_wrongly",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
+_OF_SEVERAL = frozenset({"log cut", "deliver", "delivered twice", "delivered late", "transfer OK"})
+"""A group of one sends no message, hands its role to no other member, and has no other log to follow."""
+_OF_ENTRIES = frozenset({"append OK", "append UNKNOWN"})
+"""Answers of members without a store. A member with a store answers puts."""
 _OPERATIONS_MIN = 20
 _NEW_PARTITION_SHARE = 0.05
 
@@ -69,6 +82,16 @@ def _carry_out(settings: RaftSettings, part: Part, seed: str, tracker: DirtyTrac
     return draw_run(settings, seed, tracker=tracker)
 
 
+def required_of(settings: RaftSettings) -> tuple[str, ...]:
+    """Return what has to happen before a campaign with these settings may hold."""
+    left_out = set[str]()
+    if settings.members == 1:
+        left_out |= _OF_SEVERAL
+    if settings.store:
+        left_out |= _OF_ENTRIES
+    return possible_on(settings.disk, (each for each in REQUIRED if each not in left_out))
+
+
 def explore_raft(plan: RaftPlan, *, tracker: DirtyTracker, progress: Progress = ignored) -> RaftResult:
     """Run a campaign. An interrupt ends it and keeps its results."""
     explorer = CaseExplorer(
@@ -76,7 +99,7 @@ def explore_raft(plan: RaftPlan, *, tracker: DirtyTracker, progress: Progress = 
         _carry_out,
         programs=lambda length: iter(()),
         canary=RAFT_REPRODUCERS[CANARY],
-        required=REQUIRED,
+        required=required_of(plan.settings),
         program=RAFT_GROUPS,
         tracker=tracker,
     )

@@ -34,6 +34,12 @@ def test_a_short_campaign_is_vacuous(tracker: DirtyTracker) -> None:
     assert "log cut" in result.silent
 
 
+def test_a_campaign_on_the_disk_kill_asks_for_no_lost_write(tracker: DirtyTracker) -> None:
+    result = explore_cluster(ClusterPlan(ClusterSettings(disk="kill"), states=1), tracker=tracker)
+    assert "log cut" in result.silent
+    assert "writes lost" not in result.silent
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", CLUSTER_REPRODUCERS)
 def test_a_campaign_catches_it(bug: str, tracker: DirtyTracker) -> None:

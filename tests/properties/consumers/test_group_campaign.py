@@ -65,6 +65,11 @@ def test_a_short_campaign_is_vacuous(tracker: DirtyTracker) -> None:
     assert set(result.silent) == {each for each in REQUIRED if not result.tally.hit[each]}
 
 
+def test_a_campaign_on_the_disk_kill_asks_for_no_lost_write(tracker: DirtyTracker) -> None:
+    result = explore_group(GroupPlan(replace(TWO, disk="kill"), states=1), tracker=tracker)
+    assert set(result.silent) == {each for each in REQUIRED if not result.tally.hit[each]} - {"writes lost"}
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", GROUP_REPRODUCERS)
 def test_a_campaign_catches_it(bug: str, tracker: DirtyTracker) -> None:

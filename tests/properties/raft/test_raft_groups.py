@@ -29,7 +29,7 @@ from tornpage.model.raft.operations import (
 )
 from tornpage.properties.contract import GuaranteeBroken, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
-from tornpage.properties.explore.raft.campaign import RaftPlan, draw_run, explore_raft
+from tornpage.properties.explore.raft.campaign import REQUIRED, RaftPlan, draw_run, explore_raft, required_of
 from tornpage.properties.explore.raft.search import brute_force, search
 from tornpage.properties.explore.raft.states import Bound, canonical, independent, initial
 from tornpage.properties.planted import RAFT_REPRODUCERS, parts_of
@@ -82,6 +82,17 @@ def test_drawn_runs_hold_and_repeat(members: int, tracker: DirtyTracker) -> None
 def test_a_campaign_holds_and_reaches_everything(tracker: DirtyTracker) -> None:
     result = explore_raft(RaftPlan(RaftSettings(), seed=3, states=260), tracker=tracker)
     assert (result.verdict, result.silent, result.canary) == (Verdict.HOLDS, [], "LB06")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "settings", [RaftSettings(members=1), RaftSettings(store=True), RaftSettings(disk="kill")], ids=str
+)
+def test_a_campaign_asks_for_nothing_that_its_settings_forbid(settings: RaftSettings, tracker: DirtyTracker) -> None:
+    """A member with a store gives no answers to appends, and the disk `kill` loses no write."""
+    result = explore_raft(RaftPlan(settings, seed=3, states=400), tracker=tracker)
+    assert (result.verdict, result.silent) == (Verdict.HOLDS, [])
+    assert set(required_of(settings)) < set(REQUIRED)
 
 
 def test_a_planted_bug_is_shrunk_to_few_events(tracker: DirtyTracker) -> None:
