@@ -523,10 +523,11 @@ class TrySettings:
 
 @dataclass(frozen=True, slots=True)
 class TryFunctions:
-    """A caller asks the functions of the store that do not need its disk.
+    """A caller asks functions of the store, and runs some of its parts alone.
 
-    They are hashes, properties, delay levels, message ids, defaults, policies, filters, statistics, readers of records,
-    and one mapped file on a disk of its own. Half of the arguments are limits, the others are drawn from `fill`.
+    The functions are hashes, properties, delay levels, message ids, defaults, policies, filters, statistics, and readers
+    of records. Half of the arguments are limits, the others are drawn from `fill`. The parts are a mapped file, queues,
+    the index, small files, log directories and recovery, each with a small disk of its own.
     """
 
     fill: int = 0

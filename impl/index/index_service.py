@@ -214,7 +214,11 @@ class IndexService:
                 self._files.unlink(first.path)  # first, so that a failed removal is tried again
                 self._index_files = self._index_files[1:]
                 first.close()
-                self._files.sync_directory(self._directory)
+                try:
+                    self._files.sync_directory(self._directory)
+                except OSError:
+                    self._has_unsynced_names = True  # the next flush makes the removal durable
+                    raise
             dropped += 1
         return dropped
 

@@ -598,8 +598,8 @@ class ConsumeQueue:
         files = self._files.mapped
         dropped, waits = 0, False
         for mapped, following in itertools.pairwise(files):
-            if self._stored(mapped.end_offset // UNIT_BYTES - 1).offset >= log_min:
-                break
+            if self._end_offset_before(mapped.end_offset // UNIT_BYTES) > log_min:
+                break  # not the last unit alone, which may be pre-fill after messages
             first = self._stored(following.base_offset // UNIT_BYTES)
             waits = first.is_prefill or not first.is_possible or first.end_offset > log_durable_end
             if waits:

@@ -1,4 +1,4 @@
-"""Compare functions and small parts of the store with the model (contract 8).
+"""Compare functions and parts of the store with the model and with plain statements (contract 8).
 
 None of them needs the disk of the run.
 """
@@ -6,11 +6,16 @@ None of them needs the disk of the run.
 import random
 
 from tornpage.properties.lockstep.functions import files, filters, policies, records, statistics, texts
+from tornpage.properties.lockstep.parts import index, log_files, queues, recovered_logs, small_files
 
 __all__ = ["functions_answer"]
 
+_PARTS = (
+    texts, records, policies, filters, files, statistics, small_files, log_files, recovered_logs, queues, index,
+)  # fmt: skip
+
 
 def functions_answer(fill: int) -> None:
-    """Compare all functions; the numbers drawn depend on `fill`. Raises GuaranteeBroken."""
-    for part in (texts, records, policies, filters, files, statistics):
+    """Compare all functions and parts, with numbers drawn by `fill`. Raises GuaranteeBroken."""
+    for part in _PARTS:
         part.check(random.Random(f"{part.__name__} {fill}"))

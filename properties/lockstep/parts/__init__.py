@@ -1,0 +1,1 @@
+"""Run parts of the store alone, each on a small disk, against plain statements."""

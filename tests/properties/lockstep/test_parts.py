@@ -1,0 +1,125 @@
+"""Test that programs of a part find a wrong part, and have nothing against the right one."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived_floor import DerivedFloor
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.log import loading
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.recovery import evidence, recovery
+from tornpage.impl.recovery.recovery import Recovery
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.lockstep.parts import index, log_files, queues, recovered_logs, small_files
+from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
+
+PARTS = (index, log_files, queues, recovered_logs, small_files)
+
+
+def ask(part: Any, seeds: int) -> None:
+    for seed in range(seeds):
+        part.check(random.Random(seed))
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__.rpartition(".")[2])
+def test_right_part_has_no_finding(part: Any) -> None:
+    ask(part, 20)
+
+
+def nothing(self: Any, *arguments: Any, **named: Any) -> None:
+    """Do nothing."""
+
+
+def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> list[int]:
+    return [offset for each in reversed(self.index_files) for offset in each.offsets_of(code, begin_ms, end_ms)][:-1]
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "name", "wrong"),
+    [
+        (queues, ConsumeQueue, "correct_min_offset", nothing),
+        (queues, ConsumeQueue, "_settle_ext", nothing),
+        (queues, ConsumeQueue, "end_reconcile", lambda self, log_min: False),
+        (queues, ConsumeQueue, "rewrite_from", nothing),
+        (queues, ConsumeQueueExt, "get", nothing),
+        (queues, ConsumeQueues, "_destroy", lambda self, queue: self._leftovers.pop(queue.key)),
+        (queues, QueueFiles, "_sync_names", nothing),
+        (queues, QueueFiles, "check", nothing),
+        (queues, QueueFiles, "end_file", nothing),
+        (index, IndexService, "candidates", without_last),
+        (index, IndexService, "_sync_names", nothing),
+        (index, IndexService, "_present", lambda self, puts: 0),
+        (index, IndexFile, "rewrite_from", nothing),
+        (index, IndexFile, "_erase_after", nothing),
+        (small_files, DurableFloor, "raise_to", nothing),
+        (small_files, DeletedTopics, "write_if_doubtful", nothing),
+        (small_files, DeletedTopics, "settle", nothing),
+        (small_files, DerivedFloor, "forget", nothing),
+        (small_files, evidence, "_fits", lambda unit, log_file_bytes: True),
+        (log_files, loading, "_is_zeros", lambda files, path: True),
+        (log_files, loading, "_end_of_use", lambda files, found, **named: len(found)),
+        (log_files, LogDirectories, "_is_full", lambda self, usage: False),
+        (recovered_logs, Recovery, "_is_left_over", lambda self, scan: False),
+        (recovered_logs, Recovery, "_make_durable", nothing),
+        (recovered_logs, Recovery, "_missing", nothing),
+        (recovered_logs, Recovery, "_proved_by_time", nothing),
+        (recovered_logs, recovery, "quarantine", nothing),
+    ],
+)
+def test_wrong_part_is_found(
+    monkeypatch: pytest.MonkeyPatch, part: Any, place: Any, name: str, wrong: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(place, name, wrong)
+    with pytest.raises(GuaranteeBroken):
+        ask(part, 40)
+
+
+def test_failing_call_is_tried_again() -> None:
+    disk, rng, made = PartDisk(), random.Random(1), list[int]()
+    for number in range(40):
+        path = f"/part/{number}"
+
+        def create(path: str = path) -> None:
+            made.append(len(made))
+            if disk.stat(path) is None:
+                disk.close(disk.create(path))
+            disk.sync_directory("/part")
+
+        carried_out(disk, rng, "a part", create)
+    assert len(made) > 40
+    assert len(disk.durable.files) == 40
+
+
+def test_error_without_a_failing_call_is_found() -> None:
+    def fail() -> None:
+        raise OSError
+
+    with pytest.raises(GuaranteeBroken, match="although no call failed"):
+        carried_out(PartDisk(), random.Random(1), "a part", fail)
+
+
+def test_other_exception_is_found() -> None:
+    with pytest.raises(GuaranteeBroken, match="a part raises ZeroDivisionError"):
+        carried_out(PartDisk(), random.Random(1), "a part", lambda: 1 // 0)
+
+
+def test_open_and_mapped_files_are_counted() -> None:
+    disk = PartDisk()
+    file = disk.create("/part/x")
+    disk.allocate(file, 4096)
+    mapping = disk.map(file)
+    disk.unlink("/part/x")
+    assert disk.held == (1, 1)
+    disk.close(file)
+    disk.unmap(mapping)
+    assert disk.held == (0, 0)
