@@ -461,7 +461,8 @@ class _Program:
             return self._kept_ext(found)
         begin = there[0]
         is_whole = all(offset >= 0 and unit_bytes > 0 for offset, unit_bytes, _ in found.units[: begin - found.first])
-        is_rebuilt = self._has_ext and not clean_exit and any(code < -(1 << 31) for _, _, code in found.units)
+        has_ext_file = any(path.startswith(f"{_ROOT}/consumequeue_ext/") for path in self._disk.paths())
+        is_rebuilt = has_ext_file and not clean_exit  # no checksum covers the bit maps
         if not (found.has_file and found.first <= begin <= found.end and is_whole) or is_rebuilt:
             found.units = []
             found.begin(begin)
