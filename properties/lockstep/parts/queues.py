@@ -54,7 +54,9 @@ _RECORD_BYTES = 100
 _EXT_BYTES = 128
 """The size of an extension file; a draft with the longest bit map has no room in it."""
 _BIT_MAPS = (b"", b"\x05", b"\x01\x02\x03\x04", bytes(range(60)), b"\xff" * 104, b"\x01" * 105)
-_STRAYS = {"consumequeue/stray": b"x", "consumequeue/T/00": b"", "consumequeue/T/1/note": b"n"}
+_STRAYS = {"consumequeue/stray": b"x", "consumequeue/T/05": b"", "consumequeue/T/1/note": b"n"}
+_ODD_FOLDERS = ("00", "-0", "+1", "x", "12345678901")
+"""Names of folders that are no queue ids."""
 
 _Unit = tuple[int, int, int]
 
@@ -354,7 +356,9 @@ class _Program:
         image = self._disk.durable
         stored = {**image.files, **harm}
         strays = {f"{_ROOT}/{name}": data for name, data in _STRAYS.items() if rng.random() < 0.3}
-        directories = image.directories | {f"{_ROOT}/{name}" for name in ("consumequeue", "consumequeue/T")}
+        topic = f"{_ROOT}/consumequeue/T"
+        odd = {f"{topic}/{name}" for name in _ODD_FOLDERS if rng.random() < 0.1}
+        directories = image.directories | {f"{_ROOT}/consumequeue", topic} | odd
         for name in list(strays):
             if name.rpartition("/")[0] not in directories:
                 del strays[name]
@@ -363,7 +367,8 @@ class _Program:
         runs = list(self._runs_of_log())
         self._queues = self._loaded(runs, clean_exit=clean_exit)
         codes = [finding.code for finding in self._queues.findings if finding.code == "stray_file"]
-        is_value("the findings about stray files", ["stray_file"] * len(strays), codes)
+        folders = sum(f"{topic}/{name}" in directories for name in _ODD_FOLDERS)
+        is_value("the findings about stray files", ["stray_file"] * (len(strays) + folders), codes)
         for path in strays:
             is_value(f"the stray file {path}", strays[path], self._disk.content.get(path))
             self._disk.unlink(path)
