@@ -22,6 +22,7 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import NoSpace
@@ -103,7 +104,7 @@ def check(rng: random.Random) -> None:
     """Open some logs, each twice. Raises GuaranteeBroken."""
     for _ in range(_LOGS):
         _open(_drawn(rng))
-    _without_room(rng)
+    _without_room()
 
 
 # ---- writing a log ---------------------------------------------------------------------------------------------------
@@ -340,11 +341,15 @@ def _written(disk: PartDisk) -> list[tuple[int, int]]:
     return [(int(path[-20:]) + start, count) for path, start, count in disk.written if path.startswith(f"{_LOG}/")]
 
 
-def _without_room(rng: random.Random) -> None:
-    """Open an empty directory on a disk with room for just one file, and with less."""
-    for less in (0, 1):
-        image = Image(frozenset(("/", _ROOT)), {})
-        disk = PartDisk(image, budget_bytes=_FILE_BYTES - less)
+def _without_room() -> None:
+    """Open an empty directory on a disk with room for just one file, and with less.
+
+    What an earlier open left of a file that it could not finish counts as room.
+    """
+    folder = f"{_LOG}.unfinished"
+    for less, left_bytes in product((0, 1), (0, 500)):
+        image = Image(frozenset(("/", _ROOT, folder)), {f"{folder}/file.part": bytes(left_bytes)} if left_bytes else {})
+        disk = PartDisk(image, budget_bytes=_FILE_BYTES - left_bytes - less)
         parts = Parts({ThreadRunner: partial(HandDriven, clock=lambda: _NOW)})
         answer = "opened"
         try:
