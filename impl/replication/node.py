@@ -11,7 +11,6 @@ Source: `BrokerController.changeToSlave`, `changeToMaster`, which 4.9.3 uses wit
 """
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -28,7 +27,7 @@ from tornpage.impl.replication.cutting import cut_log
 from tornpage.impl.replication.frames import FrameReader
 from tornpage.impl.replication.generations import TOKEN_BYTES, GenerationsFile, common_point
 from tornpage.impl.replication.link import Network, WaitingNetwork
-from tornpage.impl.replication.node_thread import NodeThread
+from tornpage.impl.replication.node_thread import NodeThread, monotonic_ms
 from tornpage.impl.replication.requests import ReplicaRequests
 from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.impl.replication.settings import ReplicationSettings
@@ -36,10 +35,6 @@ from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.impl.store import MessageStore
 
 __all__ = ["ReplicatedStore"]
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def _nothing() -> None:
@@ -98,7 +93,7 @@ class ReplicatedStore:
         clock: Clock,
         network: Network,
         parts: Parts | None = None,
-        now_ms: Callable[[], int] = _monotonic_ms,
+        now_ms: Callable[[], int] = monotonic_ms,
         new_token: Callable[[], bytes] = _random_token,
     ) -> "ReplicatedStore":
         """Open the store in a directory in the role of its configuration, and connect or listen.
@@ -227,7 +222,7 @@ class ReplicatedStore:
         network = self._network
         assert isinstance(network, WaitingNetwork)
         self._wake = self._requests.wake = network.wake
-        self._thread = self._thread or NodeThread(self.step, network, self._now_ms)
+        self._thread = self._thread or self._parts.of(NodeThread)(self.step, network, self._now_ms)
 
     def step(self, now_ms: int) -> int:
         """Do one round of replication; return when the next is due.

@@ -5,15 +5,21 @@ It steps the node, then waits until a link is ready, a put asks for replicas, or
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from tornpage.impl.replication.link import WaitingNetwork
 
-__all__ = ["NodeThread"]
+__all__ = ["NodeThread", "monotonic_ms"]
 
 _LOG = logging.getLogger("tornpage.replication")
 
 _PAUSE_AFTER_FAILURE_MS = 1_000
+
+
+def monotonic_ms() -> int:
+    """Return the monotonic time in milliseconds."""
+    return time.monotonic_ns() // 1_000_000
 
 
 class NodeThread:
@@ -23,12 +29,19 @@ class NodeThread:
     after a second.
     """
 
-    def __init__(self, step: Callable[[int], int], network: WaitingNetwork, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        step: Callable[[int], int],
+        network: WaitingNetwork,
+        now_ms: Callable[[], int],
+        *,
+        name: str = "tornpage-replication",
+    ) -> None:
         self._step = step
         self._network = network
         self._now_ms = now_ms
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="tornpage-replication", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,5 +60,5 @@ class NodeThread:
         try:
             return self._step(self._now_ms())
         except Exception:
-            _LOG.exception("step_failed service=replication")  # the node goes on: its other links may work
+            _LOG.exception("step_failed service=%s", self._thread.name)  # the node goes on: its other links may work
             return self._now_ms() + _PAUSE_AFTER_FAILURE_MS

@@ -6,18 +6,19 @@ has not read. Nothing more is read from it before these numbers fall.
 """
 
 import logging
-import threading
 from collections import deque
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol
 
-from tornpage.impl.replication.link import Link
+from tornpage.impl.parts import Parts
+from tornpage.impl.replication.link import Link, WaitingNetwork
+from tornpage.impl.replication.node_thread import NodeThread, monotonic_ms
 from tornpage.impl.replication.tcp import TcpNetwork
 from tornpage.impl.serving.fields import Answer, Fields, refusal
 from tornpage.impl.serving.lines import BadLine, LineReader, line_of
 
-__all__ = ["CLIENTS_MAX", "UNANSWERED_MAX", "UNSENT_BYTES_MAX", "ClientServer", "OperationsFace"]
+__all__ = ["CLIENTS_MAX", "UNANSWERED_MAX", "UNSENT_BYTES_MAX", "ClientServer", "Clients", "OperationsFace"]
 
 _LOG = logging.getLogger("tornpage.serving")
 
@@ -38,41 +39,36 @@ class OperationsFace(Protocol):
         """Return the answer to a request whose future is done with a result."""
 
 
-class ClientServer:
-    """Serves the clients at an address of loopback until `close`.
+class Clients:
+    """The connections of all clients of a node. The caller steps them.
 
-    `address` has the port that the kernel chose for port 0. Raises OSError if nothing can listen at the address.
+    `address` is where they connect, with the port that was chosen for port 0. Raises OSError if the network cannot
+    listen at the address.
     """
 
-    def __init__(self, address: str, operations: OperationsFace) -> None:
-        self._network = TcpNetwork()
-        self._listener = self._network.listen(address)
+    def __init__(self, address: str, operations: OperationsFace, network: WaitingNetwork) -> None:
+        self._network = network
+        self._listener = network.listen(address)
         self.address = self._listener.address
         self._operations = operations
         self._clients: list[_Client] = []
-        self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="tornpage-clients", daemon=True)
-        self._thread.start()
+
+    def step(self, now_ms: int) -> int:
+        """Accept clients, do what they ask, and send answers; return when the next step is due."""
+        while (link := self._listener.accept()) is not None:
+            self._accept(link)
+        for client in tuple(self._clients):
+            try:
+                client.step(self._operations)
+            except Exception as error:
+                _LOG.exception("client_failed peer=%s", client.peer)
+                client.end(f"the operation failed: {error}")
+            if client.has_ended:
+                self._clients.remove(client)
+        return now_ms + _WAIT_MS
 
     def close(self) -> None:
-        """End all connections. Requests that wait for an answer get none. Idempotent."""
-        self._is_stopped = True
-        self._network.wake()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_stopped:
-            self._network.wait(_WAIT_MS)
-            while (link := self._listener.accept()) is not None:
-                self._accept(link)
-            for client in tuple(self._clients):
-                try:
-                    client.step(self._operations)
-                except Exception as error:
-                    _LOG.exception("client_failed peer=%s", client.peer)
-                    client.end(f"the operation failed: {error}")
-                if client.has_ended:
-                    self._clients.remove(client)
+        """End all connections, and stop listening. Idempotent."""
         self._listener.close()
         for client in self._clients:
             client.close()
@@ -85,10 +81,29 @@ class ClientServer:
             self._clients.append(_Client(link, self._network))
 
 
+class ClientServer:
+    """Serves the clients at an address of loopback until `close`.
+
+    It has a network and a thread of its own. `address` has the port that the kernel chose for port 0. Raises OSError if
+    nothing can listen at the address.
+    """
+
+    def __init__(self, address: str, operations: OperationsFace, parts: Parts) -> None:
+        network = parts.of(TcpNetwork)()
+        self._clients = Clients(address, operations, network)
+        self.address = self._clients.address
+        self._thread = parts.of(NodeThread)(self._clients.step, network, monotonic_ms, name="tornpage-clients")
+
+    def close(self) -> None:
+        """End all connections. Requests that wait for an answer get none. Idempotent."""
+        self._thread.stop()
+        self._clients.close()
+
+
 class _Client:
     """One connection."""
 
-    def __init__(self, link: Link, network: TcpNetwork) -> None:
+    def __init__(self, link: Link, network: WaitingNetwork) -> None:
         self.peer = link.peer
         self.has_ended = False
         self._link = link

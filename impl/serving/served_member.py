@@ -1,7 +1,6 @@
 """A member of a Raft group as a process: its files, its thread, its listener for clients."""
 
 import random
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from tornpage.impl.raft.opening import OpenMember, require_member
 from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.raft.store_application import StoreApplication
-from tornpage.impl.replication.node_thread import NodeThread
+from tornpage.impl.replication.node_thread import NodeThread, monotonic_ms
 from tornpage.impl.replication.tcp import TcpNetwork, host_and_port
 from tornpage.impl.serving.client_server import ClientServer
 from tornpage.impl.serving.fields import Answer
@@ -26,10 +25,6 @@ from tornpage.impl.serving.raft_store_operations import RaftStoreOperations
 from tornpage.impl.serving.served_node import require_loopback
 
 __all__ = ["ServedMember"]
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class ServedMember:
@@ -48,14 +43,15 @@ class ServedMember:
         parts: Parts,
         config: MessageStoreConfig | None = None,
         seed: int | None = None,
+        now_ms: Callable[[], int] = monotonic_ms,
         when_failed: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the member and connect it to its group.
 
         `listen` is the address for clients, always on loopback. Members on other machines need `may_leave_loopback`.
         `config` is that of a message store; the sizes of its log files and the time-out of its puts are in `settings`.
-        `seed` draws the election time-outs; None draws other ones in each process. `when_failed` is called once if
-        the member ends by itself.
+        `seed` draws the election time-outs; None draws other ones in each process. `now_ms` is monotonic time in
+        milliseconds. `when_failed` is called once if the member ends by itself.
 
         Raises BadConfig for a forbidden address or a number outside the group, OSError for an address that is in use,
         and what `OpenMember` and `RaftStore.open` raise. A wrong address changes no file.
@@ -63,7 +59,8 @@ class ServedMember:
         _check(me, settings, listen, may_leave_loopback=may_leave_loopback)
         self._when_failed = when_failed
         self._is_over = False
-        network = TcpNetwork()
+        self._parts, self._now_ms = parts, now_ms
+        network = parts.of(TcpNetwork)()
         operations, self._close_files = self._opened(directory, me, settings, config, files, clock, parts, network.wake)
         self._operations = operations
         try:
@@ -115,17 +112,17 @@ class ServedMember:
     def _begin(
         self, application: Application, settings: RaftSettings, listen: str, network: TcpNetwork, rng: random.Random
     ) -> None:
-        self._clients = ClientServer(listen, self._operations)
+        self._clients = ClientServer(listen, self._operations, self._parts)
         try:
             self.address = self._clients.address
             self._node = RaftNode(
-                application, settings, network=network, rng=rng, now_ms=_monotonic_ms(), clients=self.address
+                application, settings, network=network, rng=rng, now_ms=self._now_ms(), clients=self.address
             )
         except BaseException:
             self._clients.close()
             raise
         self._operations.begin(self._node)
-        self._thread = NodeThread(self._step, network, _monotonic_ms)
+        self._thread = self._parts.of(NodeThread)(self._step, network, self._now_ms)
 
     @property
     def has_failed(self) -> bool:
@@ -146,7 +143,7 @@ class ServedMember:
     def close(self) -> str:
         """End the member; return why its end is not a clean one, or an empty text."""
         self._thread.stop()
-        self._node.close(_monotonic_ms())
+        self._node.close(self._now_ms())
         self._clients.close()
         try:
             self._close_files()

@@ -46,11 +46,11 @@ class ServedNode:
         _check(config, settings, listen, may_leave_loopback=may_leave_loopback)
         require_no_member(files, directory)
         self._node = ReplicatedStore.open(
-            directory, config, settings, files=files, clock=clock, network=TcpNetwork(), parts=parts
+            directory, config, settings, files=files, clock=clock, network=parts.of(TcpNetwork)(), parts=parts
         )
         try:
             self._operations = Operations(self._node)
-            self._clients = ClientServer(listen, self._operations)
+            self._clients = ClientServer(listen, self._operations, parts)
         except BaseException:
             self._node.close()
             raise
