@@ -1,7 +1,8 @@
 """Judge settings, lines and frames of replication at their limits, once in a process.
 
 These parts have no state. So a run judges them without a program: defaults and checks of settings (contract 8), the
-longest line of a client, every frame with its shortest, longest and wrong bodies, and the common point of small logs.
+longest line of a client, every frame with its shortest, longest and wrong bodies, the common point of small logs,
+connections of clients, links over TCP, the thread of a node, and nodes from their opening to their end.
 """
 
 import struct
@@ -18,6 +19,9 @@ from tornpage.impl.replication.generations import Generation, common_point
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.serving.lines import BadLine, LineReader, line_of
 from tornpage.model.replication.settings import CASES, DEFAULTS
+from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
+from tornpage.properties.cluster.whole_nodes import whole_nodes_hold
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = ["framing_holds", "parts_hold", "refuses", "settings_hold"]
@@ -37,6 +41,10 @@ def parts_hold() -> None:
     _bodies_hold()
     _greetings_hold()
     _common_points_hold()
+    clients_hold()
+    sockets_hold()
+    threads_hold()
+    whole_nodes_hold()
 
 
 def settings_hold(

@@ -17,7 +17,8 @@ from functools import partial
 from tornpage.impl.message.message import PutStatus
 from tornpage.model.replication.operations import PutOn
 from tornpage.model.replication.state import Copy, Entry, Replicated
-from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, TOPIC, Node, OpenPut
+from tornpage.properties.cluster.network import RecordedNetwork
+from tornpage.properties.cluster.nodes import SLAVE_TIMEOUT_MS, TOPIC, Node, OpenPut, address_of
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.program.cluster_case import ClusterSettings
 from tornpage.properties.program.log_places import LOG_DIRECTORY, log_files
@@ -37,6 +38,7 @@ __all__ = [
     "holds",
     "log_bytes",
     "no_put_is_overdue",
+    "nothing_is_left",
     "nothing_past_the_end",
     "queues_and_keys_hold_the_log",
     "refusal_is_stated",
@@ -201,6 +203,17 @@ def exit_is_clean(node: Node) -> None:
     """Contract 2: a close of a sound store is recorded as a clean exit."""
     if any(path.endswith("/abort") for path in node.files.paths()):
         raise GuaranteeBroken(2, f"a clean close of node {node.number} leaves the abort marker")
+
+
+def nothing_is_left(node: Node, network: RecordedNetwork, first_link: int) -> None:
+    """Contract 8: a closed node has no file open, no link, and no address."""
+    address = address_of(node.number)
+    links = [link for link in network.links[first_link:] if link.replica == node.number and not link.is_closed]
+    if node.files.leaks() or links or network.is_listening(address):
+        raise GuaranteeBroken(
+            8, f"node {node.number} is closed, and keeps {len(links)} links, its address or files",
+            found=str(node.files.leaks()),
+        )  # fmt: skip
 
 
 def acknowledged_is_there(node: Node, received: int, durable: int) -> None:

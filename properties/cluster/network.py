@@ -201,6 +201,10 @@ class RecordedNetwork:
         listener.backlog.append(link.end(MASTER))
         return link.end(REPLICA)
 
+    def is_listening(self, address: str) -> bool:
+        """Return whether a node listens at an address."""
+        return address in self._listeners
+
     def waiting_at(self, address: str) -> int:
         """Return how many links the node at an address has not accepted yet.
 

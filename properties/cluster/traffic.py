@@ -104,6 +104,10 @@ class Traffic:
         self._lives[node.number] = _Life(len(self._network.links))
         self._visits = [each for each in self._visits if each.call.node != node.number]
 
+    def first_link(self, node: Node) -> int:
+        """Return the number of links before the present life of a node."""
+        return self._lives[node.number].first_link
+
     def follows(self, node: Node) -> None:
         """Note that a node may connect to another master at once."""
         self._lives[node.number].client = None

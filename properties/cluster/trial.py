@@ -460,6 +460,7 @@ class ClusterTrial:
         judge.all_puts_are_answered(node.puts)
         self._look_at_puts(node, is_over=True)
         self._states = [model.shut(each, node.number, synced=is_synced) for each in self._states]
+        judge.nothing_is_left(node, self.network, self._traffic.first_link(node))
         node.die()
         if is_synced and not self.hit["fail_file"]:
             judge.exit_is_clean(node)

@@ -15,6 +15,7 @@ from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.replication.framing import BadFrame, Frame, Framing
 from tornpage.model.raft.settings import CASES, DEFAULTS
 from tornpage.properties.cluster.formats import framing_holds, refuses, settings_hold
+from tornpage.properties.cluster.whole_nodes import whole_members_hold
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = ["parts_hold"]
@@ -34,6 +35,7 @@ def parts_hold() -> None:
     _greetings_hold()
     _messages_hold()
     _entries_hold()
+    whole_members_hold()
 
 
 def _is(what: str, found: object, wanted: object) -> None:

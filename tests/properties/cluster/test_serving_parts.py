@@ -1,0 +1,54 @@
+"""The judges of served nodes have to reject wrong connections, sockets, threads and ends."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tornpage.impl.replication import node_thread, tcp
+from tornpage.impl.serving import client_server, served_member, served_node
+from tornpage.impl.serving.lines import line_of
+from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
+from tornpage.properties.cluster.whole_nodes import whole_members_hold, whole_nodes_hold
+from tornpage.properties.contract import GuaranteeBroken
+
+JUDGES = (clients_hold, sockets_hold, threads_hold, whole_members_hold, whole_nodes_hold)
+
+
+def do_nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def answer_without_id(self: Any, request: dict[str, Any], answer: dict[str, Any]) -> None:
+    self._unsent += line_of({**answer, "id": 7})
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_parts_of_served_nodes_hold(judge: Callable[[], None]) -> None:
+    judge()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a judge that fails leaves sockets
+@pytest.mark.parametrize(
+    ("judge", "owner", "name", "wrong"),
+    [
+        (clients_hold, client_server._Client, "_answer", answer_without_id),
+        (clients_hold, client_server, "UNANSWERED_MAX", 1_025),
+        (clients_hold, client_server, "CLIENTS_MAX", 65),
+        (clients_hold, client_server, "UNSENT_BYTES_MAX", 1 << 20),
+        (sockets_hold, tcp, "_NOT_YET", frozenset()),
+        (sockets_hold, tcp, "_LOOPBACK", "127.0.0.2"),
+        (threads_hold, node_thread, "_PAUSE_AFTER_FAILURE_MS", 999),
+        (whole_members_hold, client_server.ClientServer, "close", do_nothing),
+        (whole_members_hold, served_member, "require_loopback", do_nothing),
+        (whole_members_hold, served_node, "require_no_member", do_nothing),
+        (whole_nodes_hold, served_node, "_is_loopback", lambda _: True),
+    ],
+)  # fmt: skip
+def test_wrong_part_of_served_node_is_rejected(
+    judge: Callable[[], None], owner: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(GuaranteeBroken):
+        judge()
