@@ -113,6 +113,11 @@ class MemberNetwork:
         is_called = self._listener is not None and self._listener.is_ready
         return is_called or any(each.is_ready for each in self._ends)
 
+    @property
+    def open_links(self) -> int:
+        """The number of links that the member has not closed."""
+        return len(self._ends)
+
     def listen(self, address: str) -> _Listener:
         """Listen at an address."""
         self._listener = _Listener(self._network.listen(self._me, address), self._accepted)

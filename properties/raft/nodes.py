@@ -10,6 +10,7 @@ are judged. In the end everything is healed. Then the group has to elect, commit
 import random
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -40,6 +41,7 @@ from tornpage.model.raft.operations import (
     RunNodes,
     Transfer,
 )
+from tornpage.model.raft.queues import QUEUES
 from tornpage.model.raft.state import Entry
 from tornpage.properties.cluster.network import REPLICA, RecordedLink, RecordedNetwork
 from tornpage.properties.contract import GuaranteeBroken
@@ -50,9 +52,10 @@ from tornpage.properties.raft.clients import Clients, Now
 from tornpage.properties.raft.formats import parts_hold
 from tornpage.properties.raft.knocking import ANSWERS, BY_ROLE, KNOCKS, Caller, Visit
 from tornpage.properties.raft.links import STRANGER, MemberNetwork, address_of
+from tornpage.properties.raft.requests import Requests, Shown
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
-from tornpage.properties.raft.trial import INDEX_FILE_BYTES, Node, RaftTrial
+from tornpage.properties.raft.trial import INDEX_FILE_BYTES, Node, RaftTrial, require_closed
 
 __all__ = ["NodesTrial", "node_settings"]
 
@@ -72,6 +75,8 @@ _PING_BYTES, _APPEND_BYTES = 16, 60
 """Bytes of a PING, and of an append without entries: a head of 16 bytes, 5 numbers of 8 and one of 4."""
 _FORGED_TERM = 1_000_000
 _BURST, _BURST_MS = 3, 100
+_BATCH_EVERY = 4
+"""Every fourth put of a store is a batch."""
 _SAVE_MS = 3_000
 _ANSWERS = tuple(ANSWERS)
 _KNOCKS = tuple(name for name in KNOCKS if name != "many")
@@ -157,6 +162,8 @@ class _Life:
         self.close = close
         self.clients = Clients(settings)
         self.node: RaftNode
+        self.requests: Requests
+        self.elections = 0
         self.network: MemberNetwork
         self.due_ms = 0
         self.busy = 0
@@ -242,6 +249,7 @@ class NodesTrial(RaftTrial):
             now_ms=self.now_ms,
             clients=_clients_of(number),
         )
+        life.requests = Requests(application, log, life.node, has_store=self.settings.store)
         life.due_ms, life.first_link = self.now_ms, len(self._network.links)
         life.begun_ms = life.leader_ms = life.reset_ms = self.now_ms
         life.entries = len(node.files.journal)
@@ -291,6 +299,7 @@ class NodesTrial(RaftTrial):
                 life = self._life_of(node)
                 if life is not None:
                     self._carry_out(node, life, operation)
+                    self._look_at_requests(node)
 
     def _carry_out(self, node: Node, life: _Life, operation: RaftOperation) -> None:
         """Carry out an operation on a member that runs."""
@@ -298,9 +307,9 @@ class NodesTrial(RaftTrial):
             case Propose():
                 self._ask_append(node, life)
             case BeginRead():
-                life.clients.read(life.application.read(), self._now(node, life))
+                life.clients.read(life.requests.read(), self._now(node, life))
             case Transfer(_, to):
-                life.clients.transfer(life.node.transfer(to % len(self.nodes)), self._now(node, life))
+                life.clients.transfer(life.requests.transfer(to % len(self.nodes)), self._now(node, life))
                 life.is_woken = True
             case FailSyncOf():
                 node.files.failing_syncs, life.has_failing_sync = 1, True
@@ -328,8 +337,14 @@ class NodesTrial(RaftTrial):
         self._payloads += 1
         payload = self._payloads
         if node.store is not None:
-            _, answer, body = node.store.put(payload)
+            if payload % _BATCH_EVERY == 0:
+                self._put_batch(node, life, payload)
+                return
+            found = node.store.put(payload, life.requests.put if payload % 2 else None)
             life.is_woken = True
+            if found is None:
+                return
+            _, answer, body = found
             if body:
                 self._known.learn(payload, body)
             elif answer is None:
@@ -338,7 +353,21 @@ class NodesTrial(RaftTrial):
             return
         body = (payload.to_bytes(8, "big") * _BODY_BYTES_MAX)[: _size_of(payload)]
         self._known.learn(payload, body)
-        life.clients.append(life.application.append(body), payload, len(body), self._now(node, life))
+        life.clients.append(life.requests.append(body), payload, len(body), self._now(node, life))
+
+    def _put_batch(self, node: Node, life: _Life, first: int) -> None:
+        """Put one to three messages of a queue as a batch. Each becomes an entry, or none does."""
+        assert node.store is not None
+        payloads = [first + QUEUES * number for number in range(1 + first // _BATCH_EVERY % 3)]
+        self._payloads = payloads[-1]
+        answer, bodies = node.store.put_batch(payloads)
+        life.is_woken = True
+        if (answer is None and not bodies) or (bodies and len(bodies) != len(payloads)):
+            raise GuaranteeBroken(8, f"a batch of {len(payloads)} messages has {len(bodies)} entries and {answer}")
+        for payload, body in zip(payloads, bodies, strict=False):
+            self._known.learn(payload, body)
+        self.hit["batch appended"] += bool(bodies)
+        self._judge_now(node)
 
     def _close(self, node: Node, life: _Life) -> None:
         life.node.close(self.now_ms)
@@ -351,11 +380,30 @@ class NodesTrial(RaftTrial):
                 raise GuaranteeBroken(8, f"a member does not close: {error}") from error
         except Exception as error:
             raise GuaranteeBroken(8, f"a member does not close: {type(error).__name__}: {error}") from error
+        life.node.close(self.now_ms)
+        self._judge_left(node, life)
         self._stop(node)
         node.before = node.state
         self.hit["closed"] += 1
         self.hit["stopped by a failed call"] -= 1
         self._end(node, silently=False)
+
+    def _judge_left(self, node: Node, life: _Life) -> None:
+        """Contract 8: a member that has ended keeps no file, link or address.
+
+        It does nothing more.
+        """
+        require_closed(node.files)
+        address = address_of(node.number)
+        links = life.network.open_links
+        if self._network.is_listening(address) or links:
+            raise GuaranteeBroken(8, f"member {node.number} has ended, and keeps {links} links or its address")
+        events, sent = len(node.files.events), [tuple(map(len, each.sent)) for each in self._network.links]
+        due_ms = life.node.step(self.now_ms)
+        if not self.now_ms < due_ms <= self.now_ms + _LATE_MS:
+            raise GuaranteeBroken(16, f"a member that has ended is due after {due_ms - self.now_ms} ms")
+        if events != len(node.files.events) or sent != [tuple(map(len, each.sent)) for each in self._network.links]:
+            raise GuaranteeBroken(8, f"member {node.number} has ended, and still writes or sends")
 
     # ---- time --------------------------------------------------------------------------------------------------------
 
@@ -408,6 +456,9 @@ class NodesTrial(RaftTrial):
         if not life.has_failing_sync or node.files.failing_syncs:
             raise GuaranteeBroken(8, f"member {node.number} ends by itself: {life.node.failure}")
         self._judge_clients(node, life, is_over=True)
+        with suppress(OSError):  # a failed member may fail again when it closes its files
+            life.close()
+        self._judge_left(node, life)
         self._stop(node)
         self._end(node, silently=False)
 
@@ -458,7 +509,23 @@ class NodesTrial(RaftTrial):
             self.now_ms, self._seen.committed, member is not None and member.role == "leader", life.roles, is_over
         )
 
+    def _shown(self, node: Node, life: _Life) -> Shown:
+        return Shown(
+            node.state, self._seen.committed, self._bodies.body_of, _clients_of, self.node_settings.peers,
+            life.elections, _DIRECTORY,
+        )  # fmt: skip
+
+    def _look_at_requests(self, node: Node) -> None:
+        """Judge what a member that runs shows to its clients."""
+        life = self._life_of(node)
+        if life is not None:
+            self._judge_now(node)
+            life.requests.look(self._shown(node, life))
+
     def _judge_clients(self, node: Node, life: _Life, *, is_over: bool = False) -> None:
+        life.requests.judge(self._shown(node, life))
+        if is_over:
+            life.requests.judge_ended()
         for word in life.clients.judge(self._now(node, life, is_over=is_over)):
             self.hit[word] += 1
             self.hit["read answered"] += word == "read OK"
@@ -561,6 +628,7 @@ class NodesTrial(RaftTrial):
         if life is None:
             return
         waited_ms = self.now_ms - life.reset_ms
+        life.elections += 1
         if len(self.nodes) > 1 and waited_ms < self.node_settings.election_timeout_min:
             raise GuaranteeBroken(16, f"member {node.number} begins an election after {waited_ms} ms")
         life.leader_ms = life.reset_ms = self.now_ms
@@ -666,7 +734,7 @@ class NodesTrial(RaftTrial):
             while _size_of(self._payloads + 1) > _BODY_BYTES_MAX:
                 self._payloads += 1
             self._ask_append(leader, life)
-            life.clients.read(life.application.read(), self._now(leader, life))
+            life.clients.read(life.requests.read(), self._now(leader, life))
         self._await(
             "answers a burst of requests",
             lambda: not life.clients.requests and (leader.store is None or not leader.store.waiting),

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.codec import queue_of_record
-from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.entry_codec import HEADER_BYTES
 from tornpage.impl.raft.messages import Envelope
@@ -58,9 +59,15 @@ class LabClock:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A put without an answer. It is late after `deadline_ms`."""
+    """A put of some messages without an answer. It is late after `deadline_ms`.
+
+    `put` has the last message and its place. `begin` is the place of the first one.
+    """
 
     put: model.Appended
+    payloads: tuple[int, ...]
+    begin: int
+    is_batch: bool
     answer: "Future[PutResult]"
     deadline_ms: int
 
@@ -127,6 +134,11 @@ class MemberStore:
         return getattr(self.raft, name)
 
     @property
+    def now_ms(self) -> int:
+        """The time in milliseconds."""
+        return self._clock()
+
+    @property
     def log(self) -> RaftLog:
         """The Raft log."""
         assert self._raft_log is not None
@@ -144,21 +156,47 @@ class MemberStore:
                     break
                 service.wake()
 
-    def put(self, payload: int) -> tuple[list[Envelope], PutResult | None, bytes]:
-        """Put a message.
+    def put(
+        self, payload: int, by_request: "Callable[[str, int, bytes, str], Future[PutResult] | None] | None" = None
+    ) -> tuple[list[Envelope], PutResult | None, bytes] | None:
+        """Put a message, by a call of the store or by a request of a client.
 
-        Return what is sent, the answer if it is known, and the body of the new entry, empty without one.
+        Return what is sent, the answer if it is known, and the body of the new entry, empty without one. The result is
+        None if the request was refused.
         """
         log, term = self.log, self.raft.member.term
         place = log.end
-        answer = self.raft.store.put_async(_message(payload))
+        if by_request is None:
+            answer = self.raft.store.put_async(_message(payload))
+        else:
+            found = by_request(_TOPIC, model.queue_of(payload), _body_of(payload), _key_of(payload))
+            if found is None:
+                return None
+            answer = found
         body = log.body_at(place) if log.end > place else b""
         if body:
             deadline_ms = self._clock() + PUT_TIMEOUT_MS
-            self.waiting.append(_Waiting(model.Appended(payload, place, term), answer, deadline_ms))
+            self.waiting.append(
+                _Waiting(model.Appended(payload, place, term), (payload,), place, False, answer, deadline_ms)
+            )
         sent = self._sent[:]
         self._sent.clear()
         return sent, answer.result(0) if answer.done() else None, body
+
+    def put_batch(self, payloads: Sequence[int]) -> tuple[PutResult | None, list[bytes]]:
+        """Put messages of one queue as a batch.
+
+        Return the answer if it is known, and the bodies of the new entries, none without any.
+        """
+        log, term, begin = self.log, self.raft.member.term, self.log.end
+        body = encode_batch_body([BatchMember(_body_of(each), properties=_keys_of(each)) for each in payloads])
+        batch = MessageBatch(_TOPIC, body, queue_id=model.queue_of(payloads[0]), born_timestamp=_BORN_MS)
+        answer = self.raft.store.put_async(batch)
+        bodies = [log.body_at(place) for place in range(begin, log.end)]
+        if bodies:
+            put = model.Appended(payloads[-1], log.end - 1, term)
+            self.waiting.append(_Waiting(put, tuple(payloads), begin, True, answer, self._clock() + PUT_TIMEOUT_MS))
+        return answer.result(0) if answer.done() else None, bodies
 
     def begin_read(self) -> list[Envelope] | None:
         """Begin a read at the leader."""
@@ -239,9 +277,27 @@ class StoreJudge:
                 continue
             answers.append(wanted)
             if found is PutStatus.PUT_OK:
-                self.acknowledged[each.put.payload] = each.answer.result(0).queue_offset
+                result = each.answer.result(0)
+                self._judge_result(store, each, result)
+                for number, payload in enumerate(each.payloads):
+                    self.acknowledged[payload] = result.queue_offset + number
         store.waiting = waiting
         return answers
+
+    @staticmethod
+    def _judge_result(store: MemberStore, put: _Waiting, result: PutResult) -> None:
+        """Contract 8: the answer to a put tells where its messages are."""
+        places = range(put.begin, put.put.place + 1)
+        begins = [store.log.position_at(place) + HEADER_BYTES for place in places]
+        ends = [begin + len(store.log.body_at(place)) for place, begin in zip(places, begins, strict=True)]
+        between = [*begins[1:], ends[-1]] if put.is_batch else []
+        wanted = (begins[0], ends[-1] - begins[0], len(places), tuple(begins), [each - begins[0] for each in between])
+        found = (
+            result.offset, result.size_bytes, result.message_count, result.record_offsets,
+            [int(each) for each in result.record_ends],
+        )  # fmt: skip
+        if found != wanted or not _BORN_MS <= result.store_timestamp <= store.now_ms:
+            raise GuaranteeBroken(8, "the answer to a put tells other places", str(wanted), str(result))
 
     def look(self, store: MemberStore, state: Member, *, is_whole: bool = False) -> None:
         """Judge queues and index of a member against its visible entries."""
@@ -291,9 +347,17 @@ class StoreJudge:
 
 def _message(payload: int) -> Message:
     return Message(
-        _TOPIC, payload.to_bytes(8, "big") * 4, queue_id=model.queue_of(payload),
-        properties=f"KEYS\x01{_key_of(payload)}\x02", born_timestamp=_BORN_MS,
+        _TOPIC, _body_of(payload), queue_id=model.queue_of(payload),
+        properties=_keys_of(payload), born_timestamp=_BORN_MS,
     )  # fmt: skip
+
+
+def _body_of(payload: int) -> bytes:
+    return payload.to_bytes(8, "big") * 4
+
+
+def _keys_of(payload: int) -> str:
+    return f"KEYS\x01{_key_of(payload)}\x02"
 
 
 def _key_of(payload: int) -> str:

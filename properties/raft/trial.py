@@ -62,7 +62,7 @@ from tornpage.properties.raft.translation import (
     state_of,
 )
 
-__all__ = ["INDEX_FILE_BYTES", "Key", "Node", "RaftTrial", "require", "require_legal"]
+__all__ = ["INDEX_FILE_BYTES", "Key", "Node", "RaftTrial", "require", "require_closed", "require_legal"]
 
 _DIRECTORY = "/member"
 INDEX_FILE_BYTES = 1 << 12
@@ -193,7 +193,9 @@ class RaftTrial:
         assert member is not None
         if store is None:
             return member.propose([self._bodies.body_of(payload)])
-        sent, answer, body = store.put(payload)
+        put = store.put(payload)
+        assert put is not None
+        sent, answer, body = put
         if body:
             self._known.learn(payload, body)
             if self.settings.judged == "all":
@@ -517,8 +519,19 @@ class RaftTrial:
                     self._judge_store(node, is_whole=True)
                     self._judge_files(node)
                 self._copy_at_the_end()
+                self._close_at_the_end()
                 return
         raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")
+
+    def _close_at_the_end(self) -> None:
+        """Close each member. None of its files stays open."""
+        for node in self.nodes:
+            assert node.member is not None
+            try:
+                node.store.raft.close() if node.store is not None else cast(RaftLog, node.member.log).close()
+            except Exception as error:
+                raise GuaranteeBroken(8, f"a member does not close: {type(error).__name__}: {error}") from error
+            require_closed(node.files)
 
     def _let_all_arrive(self) -> None:
         """Deliver new messages and sync logs until nothing is under way, or for some rounds."""
@@ -536,6 +549,12 @@ class RaftTrial:
             node.state.log == leader.log and node.state.commit == leader.end and node.state.term == leader.term
             for node in self.nodes
         )
+
+
+def require_closed(files: RecordingFiles) -> None:
+    """Contract 8: a member that has ended has no file open, mapped or locked."""
+    if files.leaks():
+        raise GuaranteeBroken(8, "a member that has ended keeps files open", found=str(files.leaks()))
 
 
 def require(broken: list[str]) -> None:

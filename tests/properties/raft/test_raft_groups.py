@@ -8,11 +8,14 @@ from unittest.mock import patch
 
 import pytest
 
+from tornpage.impl.io.store_lock import StoreLock
 from tornpage.impl.parts import Parts
+from tornpage.impl.raft import raft_commit_log
 from tornpage.impl.raft.answers import RaftStatus
 from tornpage.impl.raft.entries import RaftEntries
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.peers import Peers
+from tornpage.impl.serving.raft_operations import RaftOperations
 from tornpage.model.raft.operations import (
     CloseMember,
     CrashMember,
@@ -35,6 +38,7 @@ from tornpage.properties.explore.raft.states import Bound, canonical, independen
 from tornpage.properties.planted import RAFT_REPRODUCERS, parts_of
 from tornpage.properties.program.packing import BadToken
 from tornpage.properties.program.raft_case import RaftCase, RaftSettings
+from tornpage.properties.raft.formats import parts_hold
 from tornpage.properties.raft.replay import RAFT_GROUPS, replay_raft
 from tornpage.properties.raft.trial import RaftTrial
 
@@ -215,3 +219,44 @@ def test_a_delivery_depends_on_what_its_source_does() -> None:
 def test_a_token_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadToken):
         RaftCase.from_token(text)
+
+
+def failure_with(owner: Any, name: str, wrong: Any, tracker: DirtyTracker) -> Any:
+    """Return the first failure of drawn runs on a store with another attribute.
+
+    The failure of its replay comes with it.
+    """
+    parts_hold()
+    with patch.object(owner, name, wrong):
+        for number in range(40):
+            settings = RaftSettings(members=1 + number % 3)
+            failure = draw_run(settings, f"wrong:{number}", tracker=tracker).failure
+            if failure is not None:
+                return failure, replay_raft(failure.case, tracker=tracker)
+    return None
+
+
+def status_without_waiting(operations: RaftOperations) -> dict[str, Any]:
+    return {} if operations._node is None else operations._node.status()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "sentence"),
+    [
+        (RaftOperations, "answer_of", lambda *_: {"ok": True, "status": "OK"}, "is another one"),
+        (RaftOperations, "status", status_without_waiting, "is another one"),
+        (StoreLock, "release", lambda _: None, "keeps files open"),
+        (Peers, "close", lambda _: None, "has ended, and keeps"),
+        (raft_commit_log, "_records_of", lambda encoded, _: [bytearray(encoded.data)], "a batch of"),
+    ],
+)  # fmt: skip
+@pytest.mark.slow
+def test_wrong_end_or_answer_is_found_and_repeats(
+    owner: Any, name: str, wrong: Any, sentence: str, tracker: DirtyTracker
+) -> None:
+    found = failure_with(owner, name, wrong, tracker)
+    assert found is not None
+    failure, again = found
+    assert sentence in failure.broken.sentence
+    assert again is not None
+    assert again.broken.sentence == failure.broken.sentence
