@@ -90,17 +90,23 @@ class StepProgram(Generic[Case, Trial]):
     def run(
         self, settings: Any, operations: Callable[[Trial], Iterable[Any]], *, tracker: DirtyTracker
     ) -> StepRun[Case, Trial]:
-        """Run operations, which may depend on the trial, and the end of a run."""
-        trial, broken = None, None
+        """Run operations, which may depend on the trial, and the end of a run.
+
+        The case of a failure in the end of a run has the operations before the end. The end follows from them, so a
+        replay comes to the same failure.
+        """
+        trial, broken, count = None, None, None
         try:
             with reading_store():
                 trial = self.trial(settings, tracker=tracker)
                 for operation in operations(trial):
                     trial.run(operation)
+                count = len(trial.performed)
                 trial.finish()
         except GuaranteeBroken as error:
             broken = error
-        case = self.case(settings, () if trial is None else tuple(trial.performed))
+        performed = () if trial is None else tuple(trial.performed)
+        case = self.case(settings, performed if broken is None else performed[:count])
         lost_writes = 0 if trial is None else trial.lost_writes
         return StepRun(case, trial, None if broken is None else StepFailure(case, broken, lost_writes))
 
