@@ -2,7 +2,8 @@
 
 These parts have no state. So a run judges them without a program: defaults and checks of settings (contract 8), the
 longest line of a client, every frame with its shortest, longest and wrong bodies, the common point of small logs,
-connections of clients, links over TCP, the thread of a node, and nodes from their opening to their end.
+connections of clients, links over TCP, the thread of a node, nodes from their opening to
+their end, and pairs that speak the protocol of 4.9.3.
 """
 
 import struct
@@ -19,6 +20,7 @@ from tornpage.impl.replication.generations import Generation, common_point
 from tornpage.impl.replication.settings import ReplicationSettings
 from tornpage.impl.serving.lines import BadLine, LineReader, line_of
 from tornpage.model.replication.settings import CASES, DEFAULTS
+from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
 from tornpage.properties.cluster.whole_nodes import whole_nodes_hold
@@ -45,6 +47,7 @@ def parts_hold() -> None:
     sockets_hold()
     threads_hold()
     whole_nodes_hold()
+    classic_pairs_hold()
 
 
 def settings_hold(

@@ -198,22 +198,26 @@ class Node:
             time_zone="UTC",
         )
 
+    def replication(self) -> ReplicationSettings:
+        """Return the settings of replication in the present role."""
+        settings = self._settings
+        return ReplicationSettings(
+            ha_listen_address=address_of(self.number),
+            ha_master_address="" if self.role == "master" else address_of(self.master),
+            ha_transfer_batch_size=settings.batch_bytes,
+            in_sync_replicas=settings.quorum,
+            acknowledge=settings.acknowledge,
+            send_flushed_only=settings.send_flushed_only,
+            discard_when_gone=settings.discard_when_gone,
+        )
+
     def open(self) -> None:
         """Open the node in its role, by the real load path."""
-        settings = self._settings
         self._services = []
         self.replicated = ReplicatedStore.open(
             ROOT,
             self.config(),
-            ReplicationSettings(
-                ha_listen_address=address_of(self.number),
-                ha_master_address="" if self.role == "master" else address_of(self.master),
-                ha_transfer_batch_size=settings.batch_bytes,
-                in_sync_replicas=settings.quorum,
-                acknowledge=settings.acknowledge,
-                send_flushed_only=settings.send_flushed_only,
-                discard_when_gone=settings.discard_when_gone,
-            ),
+            self.replication(),
             files=self.files,
             clock=self._wall_clock,
             network=self._network.of(self.number),

@@ -53,7 +53,7 @@ _IDLE_S_MAX = 30.0
 _PACKAGES = {
     "cluster": frozenset({"replication", "serving"}),
     "consumers": frozenset({"consumer", "groups"}),
-    "raft": frozenset({"raft"}),
+    "raft": frozenset({"raft", "serving"}),
 }
 """The strategies that search some packages of the store, with these packages.
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from tornpage.impl.replication import node_thread, tcp
+from tornpage.impl.replication import classic, node_thread, tcp
 from tornpage.impl.serving import client_server, served_member, served_node
 from tornpage.impl.serving.lines import line_of
+from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
 from tornpage.properties.cluster.whole_nodes import whole_members_hold, whole_nodes_hold
 from tornpage.properties.contract import GuaranteeBroken
 
-JUDGES = (clients_hold, sockets_hold, threads_hold, whole_members_hold, whole_nodes_hold)
+JUDGES = (classic_pairs_hold, clients_hold, sockets_hold, threads_hold, whole_members_hold, whole_nodes_hold)
 
 
 def do_nothing(*_: Any, **__: Any) -> None:
@@ -33,6 +34,9 @@ def test_parts_of_served_nodes_hold(judge: Callable[[], None]) -> None:
 @pytest.mark.parametrize(
     ("judge", "owner", "name", "wrong"),
     [
+        (classic_pairs_hold, classic.ClassicConnection, "_report", do_nothing),
+        (classic_pairs_hold, classic, "_BODY_BYTES_MAX", 1 << 40),
+        (classic_pairs_hold, classic.ClassicClient, "_take_data", do_nothing),
         (clients_hold, client_server._Client, "_answer", answer_without_id),
         (clients_hold, client_server, "UNANSWERED_MAX", 1_025),
         (clients_hold, client_server, "CLIENTS_MAX", 65),
