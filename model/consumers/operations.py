@@ -37,6 +37,7 @@ __all__ = [
     "Leave",
     "LoseAnswer",
     "LoseRequest",
+    "MemberPart",
     "ParkRequests",
     "PartitionMember",
     "PassTime",
@@ -55,6 +56,7 @@ __all__ = [
     "TakeBatch",
     "TryConsumerSettings",
     "UseCache",
+    "UseMemberPart",
     "UseMembers",
     "UseOwners",
     "UseStateFiles",
@@ -489,6 +491,22 @@ class UseStateFiles:
     op: Literal["use_state_files"] = "use_state_files"
 
 
+MemberPart = Literal["heartbeats", "rebalance", "leases", "hand_over", "first_offsets", "listener", "pulls"]
+"""A part of a member that is used alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseMemberPart:
+    """Use one part of a member alone, with brokers whose answers are drawn from a seed.
+
+    Its model is in `model.consumers.member`.
+    """
+
+    part: MemberPart = "heartbeats"
+    seed: int = 0
+    op: Literal["use_member_part"] = "use_member_part"
+
+
 GroupOperation = (
     Produce
     | FlushBroker
@@ -527,6 +545,7 @@ GroupOperation = (
     | RunDirect
     | TryConsumerSettings
     | UseCache
+    | UseMemberPart
     | UseMembers
     | UseOwners
     | UseStateFiles

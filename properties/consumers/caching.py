@@ -20,7 +20,7 @@ from tornpage.model.consumers.cache import Cache, accepted, limits_of, room
 from tornpage.properties.consumers.host import BROKER, TOPIC
 from tornpage.properties.contract import GuaranteeBroken, observed
 
-__all__ = ["use_cache"]
+__all__ = ["message_at", "use_cache"]
 
 _QUEUE = MessageQueue(TOPIC, BROKER, 0)
 _STEPS = 14
@@ -130,13 +130,22 @@ def _counts_of(queue: ProcessQueue) -> tuple[object, ...]:
 
 
 def _message(offset: int, size: int, end: int = 0) -> ConsumerMessage:
+    return message_at(_QUEUE, offset, size, end)
+
+
+def message_at(queue: MessageQueue, offset: int, size: int = 1, end: int = 0, *, tag: str = "") -> ConsumerMessage:
+    """Return a message as a member has it in its cache.
+
+    `size` is that of the body in bytes, `end` the maximum of its queue.
+    """
     stored = StoredMessage(
-        offset=offset * 100, size_bytes=100, topic=TOPIC, queue_id=0, queue_offset=offset,
-        body=_BODIES.get(size) or bytes(size), properties={}, flag=0, sys_flag=0, born_timestamp=0, born_host=_HOST,
-        store_timestamp=0, store_host=_HOST, reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
+        offset=offset * 100, size_bytes=100, topic=queue.topic, queue_id=queue.queue_id, queue_offset=offset,
+        body=_BODIES.get(size) or bytes(size), properties={"TAGS": tag} if tag else {}, flag=0,
+        sys_flag=0, born_timestamp=0, born_host=_HOST, store_timestamp=0, store_host=_HOST,
+        reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
         message_id="",
     )  # fmt: skip
-    return ConsumerMessage(stored, _QUEUE, TOPIC, end)
+    return ConsumerMessage(stored, queue, queue.topic, end)
 
 
 def _is(what: str, expected: object, found: object) -> None:

@@ -80,6 +80,7 @@ from tornpage.model.consumers.operations import (
     TakeBatch,
     TryConsumerSettings,
     UseCache,
+    UseMemberPart,
     UseMembers,
     UseOwners,
     UseStateFiles,
@@ -93,6 +94,7 @@ from tornpage.properties.consumers.closing import close_broker
 from tornpage.properties.consumers.direct import DirectGroups
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
+from tornpage.properties.consumers.member_parts import use_member_part
 from tornpage.properties.consumers.membership import use_members
 from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.owning import use_owners
@@ -235,6 +237,8 @@ class GroupTrial:
                 consumer_settings_are_checked(part, self._parts)
             case UseCache(seed):
                 use_cache(seed, self._parts)
+            case UseMemberPart(part, seed):
+                use_member_part(part, seed, self._parts)
             case UseOwners(seed):
                 use_owners(seed, self._parts)
             case UseStateFiles(seed):

@@ -1,6 +1,6 @@
 """A Hypothesis machine with the operations of campaigns of consumer groups."""
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -26,6 +26,7 @@ from tornpage.model.consumers.operations import (
     Leave,
     LoseAnswer,
     LoseRequest,
+    MemberPart,
     ParkRequests,
     PartitionMember,
     PassTime,
@@ -41,6 +42,7 @@ from tornpage.model.consumers.operations import (
     Subscribe,
     TakeBatch,
     UseCache,
+    UseMemberPart,
     UseMembers,
     UseOwners,
     UseStateFiles,
@@ -166,6 +168,10 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(kind=st.sampled_from((UseCache, UseMembers, UseOwners, UseStateFiles)), seed=st.integers(0, 1 << 20))
     def a_part_is_used_alone(self, kind: Any, seed: int) -> None:
         self.trial.run(kind(seed))
+
+    @rule(part=st.sampled_from(get_args(MemberPart)), seed=st.integers(0, 1 << 20))
+    def a_part_of_a_member_is_used_alone(self, part: Any, seed: int) -> None:
+        self.trial.run(UseMemberPart(part, seed))
 
     @rule(service=st.sampled_from(("", "flush", "group-commit", "progress", "reput", "schedule")))
     def a_service_is_slow(self, service: str) -> None:

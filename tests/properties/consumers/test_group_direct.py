@@ -1,17 +1,24 @@
 """Test that members in the process of the broker and parts used alone are judged."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tornpage.impl.consumer.broker import ConsumerBroker
+from tornpage.impl.consumer.client import Findings
+from tornpage.impl.consumer.concurrent import Concurrent
 from tornpage.impl.consumer.connection import DirectConnection
+from tornpage.impl.consumer.first_offset import FirstOffsets
 from tornpage.impl.consumer.flow_control import FlowControl
+from tornpage.impl.consumer.hand_over import HandOver
 from tornpage.impl.consumer.heartbeats import Heartbeats
 from tornpage.impl.consumer.lag import QueueLag
+from tornpage.impl.consumer.leases import Leases
 from tornpage.impl.consumer.offset_store import LocalOffsets
+from tornpage.impl.consumer.orderly import Orderly
 from tornpage.impl.consumer.process_queue import ProcessQueue
+from tornpage.impl.consumer.pull_loop import PullLoop
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queue_locks import QueueLocks
 from tornpage.impl.consumer.rebalance import Rebalance
@@ -23,6 +30,7 @@ from tornpage.model.consumers.operations import (
     GroupOperation,
     HoldResults,
     Join,
+    MemberPart,
     PassTime,
     Produce,
     RunDirect,
@@ -31,6 +39,7 @@ from tornpage.model.consumers.operations import (
     Subscribe,
     TryConsumerSettings,
     UseCache,
+    UseMemberPart,
     UseMembers,
     UseOwners,
     UseStateFiles,
@@ -53,6 +62,7 @@ _CACHES = tuple(UseCache(seed) for seed in range(40))
 _OWNERS = tuple(UseOwners(seed) for seed in range(60))
 _MEMBERS = tuple(UseMembers(seed) for seed in range(20))
 _FILES = tuple(UseStateFiles(seed) for seed in range(40))
+_PARTS = tuple(UseMemberPart(part, seed) for part in get_args(MemberPart) for seed in range(12))
 _SETTINGS = tuple(TryConsumerSettings(part) for part in range(4))
 
 
@@ -115,6 +125,17 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_FILES, ConfigTable, "delete", lambda self, key: False, "the answer to a removal"),
         (_FILES, ConfigFile, "save", lambda self, document: None, "the file after"),
         (_SETTINGS, ConsumerSettings, "suspend_ms", lambda self, asked_ms: 10, "suspend_ms of"),
+        (_PARTS, Heartbeats, "wake", lambda self: None, "requests of heartbeats"),
+        (_PARTS, Heartbeats, "leave", lambda self, now_ms: None, "leaves"),
+        (_PARTS, Rebalance, "step", _changed(Rebalance, "step", lambda found: ({}, found[1])), "shares of a member"),
+        (_PARTS, Leases, "is_usable", lambda self, holding, now_ms: True, "leases in use"),
+        (_PARTS, Leases, "_lose", lambda self, holding, now_ms: None, "leases|values of a queue"),
+        (_PARTS, HandOver, "resume", lambda self, holding, now_ms: None, "values of a queue"),
+        (_PARTS, FirstOffsets, "decide_again", lambda self, queue: None, "the begin of a queue|first offsets"),
+        (_PARTS, Concurrent, "submit", lambda self, *given: None, "the messages of a batch"),
+        (_PARTS, Orderly, "_pause", lambda self, *given: None, "of a queue|a listener"),
+        (_PARTS, PullLoop, "_pause_ms", lambda self, *given: 0, "of pulls"),
+        (_PARTS, Findings, "add", lambda self, sentence: None, "a finding of .* is missing"),
         (_MEMBERS, ConsumerBroker, "notices", lambda self, client_id: (), "the notices of a client"),
     ],
 )
