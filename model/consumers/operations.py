@@ -55,6 +55,7 @@ __all__ = [
     "Subscribe",
     "TakeBatch",
     "TryConsumerSettings",
+    "UseBroker",
     "UseCache",
     "UseMemberPart",
     "UseMembers",
@@ -491,6 +492,17 @@ class UseStateFiles:
     op: Literal["use_state_files"] = "use_state_files"
 
 
+@dataclass(frozen=True, slots=True)
+class UseBroker:
+    """Use the broker's part of consumption alone, by requests drawn from a seed.
+
+    Its models are `model.consumers.owners` and `model.consumers.membership`.
+    """
+
+    seed: int = 0
+    op: Literal["use_broker"] = "use_broker"
+
+
 MemberPart = Literal["heartbeats", "rebalance", "leases", "hand_over", "first_offsets", "listener", "pulls"]
 """A part of a member that is used alone."""
 
@@ -544,6 +556,7 @@ GroupOperation = (
     | ReadBroker
     | RunDirect
     | TryConsumerSettings
+    | UseBroker
     | UseCache
     | UseMemberPart
     | UseMembers

@@ -25,13 +25,11 @@ from tornpage.impl.store import MessageStore
 from tornpage.properties.consumers.direct import DIRECT_GROUPS
 from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC, BrokerHost
 from tornpage.properties.consumers.reading import READER
+from tornpage.properties.consumers.serving import SERVED_GROUPS
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.decode.config_files import parse_config, parse_consumer_offsets
-from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["close_broker"]
 
-_FILE_BYTES_MAX = 1 << 20
 _QUEUE = MessageQueue(TOPIC, BROKER, 0)
 _REQUESTS: tuple[Request, ...] = (
     Route(TOPIC),
@@ -48,13 +46,12 @@ def close_broker(host: BrokerHost) -> None:
     store, broker = host.store, host.broker
     expected = {
         (topic, group, queue_id): offset
-        for group in (GROUP, READER, *DIRECT_GROUPS)
+        for group in (GROUP, READER, *SERVED_GROUPS, *DIRECT_GROUPS)
         for topic in store.topics_of_group(group)
         for queue_id, offset in store.consumer_offsets(topic)[group].items()
     }
     observed("close", store.close)
-    stored = _bytes_at(host, f"{ROOT}/config/consumerOffset.json")
-    found = parse_consumer_offsets(parse_config(stored)) if stored else {}
+    found = host.saved_progress()
     if found != expected:
         raise GuaranteeBroken(13, "a close does not save all progress", str(expected), str(found))
     for name, call in _calls(store).items():
@@ -68,17 +65,6 @@ def close_broker(host: BrokerHost) -> None:
         if not isinstance(answer, Refused) or answer.reason is not Refusal.SHUTTING_DOWN:
             sentence = f"a broker whose store is closed answers {type(request).__name__} otherwise"
             raise GuaranteeBroken(8, sentence, "SHUTTING_DOWN", str(answer))
-
-
-def _bytes_at(host: BrokerHost, path: str) -> bytes:
-    """Return the content of a file, nothing without one."""
-    if host.files.stat(path) is None:
-        return b""
-    file = host.files.open(path, writable=False)
-    try:
-        return host.files.read(file, 0, _FILE_BYTES_MAX)
-    finally:
-        host.files.close(file)
 
 
 def _calls(store: MessageStore) -> Mapping[str, Callable[[], object]]:

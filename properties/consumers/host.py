@@ -14,6 +14,7 @@ from tornpage.impl.store import MessageStore
 from tornpage.model.consumers.operations import Produce
 from tornpage.model.consumers.state import Entry, Queue, Record
 from tornpage.properties.consumers import judge
+from tornpage.properties.decode.config_files import parse_config, parse_consumer_offsets
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tornpage.properties.program.group_case import GroupSettings
@@ -27,6 +28,7 @@ BORN_MS = 1_700_000_000_000
 _QUEUE_FILE_BYTES = 400
 _IN_MEMORY_RATIO = 40
 _ROUNDS_OF_A_STEP = 3
+_FILE_BYTES_MAX = 1 << 20
 _ROUNDS_OF_DELETION = 8
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _SEPARATOR = b":"
@@ -202,6 +204,17 @@ class BrokerHost:
             for topic in self.store.topics_of_group(GROUP)
             for queue_id, offset in self.store.consumer_offsets(topic).get(GROUP, {}).items()
         }
+
+    def saved_progress(self) -> dict[tuple[str, str, int], int]:
+        """Return the progress in the state file, by topic, group and queue id."""
+        path = f"{ROOT}/config/consumerOffset.json"
+        if self.files.stat(path) is None:
+            return {}
+        file = self.files.open(path, writable=False)
+        try:
+            return parse_consumer_offsets(parse_config(self.files.read(file, 0, _FILE_BYTES_MAX)))
+        finally:
+            self.files.close(file)
 
     def die(self) -> None:
         """Forget the process; its disk stays."""

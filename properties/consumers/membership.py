@@ -29,7 +29,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 __all__ = ["use_members"]
 
 _STEPS = 20
-_EXPIRES_MS = 120_000
+_EXPIRES_MS, _SCAN_MS = 120_000, 10_000
 _GROUPS, _CLIENTS, _TOPICS = ("g", "h"), ("a", "b", "é"), ("T", "U")
 _EXPRESSIONS = ("*", "*", "*", "A")
 _VERBS = ("beat", "beat", "beat", "beat", "leave", "end", "time", "notices", "notices", "step")
@@ -44,8 +44,10 @@ def use_members(seed: int, store: MessageStore, parts: Parts) -> None:
     )
     model = Membership(_EXPIRES_MS)
     woken: dict[str, int] = {}
+    watched: set[str] = set()
     for client in _CLIENTS[: rng.randrange(3)]:
         woken[client] = 0
+        watched.add(client)
         broker.watch(client, partial(_count, woken, client))
     for _ in range(_STEPS):
         verb, group, client = rng.choice(_VERBS), rng.choice(_GROUPS), rng.choice(_CLIENTS)
@@ -68,34 +70,41 @@ def use_members(seed: int, store: MessageStore, parts: Parts) -> None:
             case "end":
                 model = model.disconnect(client)
                 observed("disconnect", partial(broker.disconnect, client))
-                woken.pop(client, None)
-            case "time":
-                now_ms += rng.choice(_TIMES_MS)
-            case "step":
-                model = model.expired(now_ms)
-                observed("step", partial(broker.step, now_ms))
+                watched.discard(client)
+            case "time" | "step":
+                now_ms += rng.choice(_TIMES_MS) if verb == "time" else 0
+                if verb == "step" or rng.random() < 0.5:
+                    model = model.expired(now_ms)
+                    _is("the time of the next step", now_ms + _SCAN_MS, observed("step", partial(broker.step, now_ms)))
             case "notices":
                 model, notices = model.taken(client)
                 found_notices = observed("notices", partial(broker.notices, client))
                 _is("the notices of a client", notices, tuple(each.group for each in found_notices))
         if verb != "notices":
-            _are_woken(model.notices - known, before, woken)
+            _are_woken(model.notices - known, before, woken, watched)
         for name, topic in ((group, "T"), (group, "U")):
             model = model.expired(now_ms)
             answer = _asked(broker, Members(name, topic), client, now_ms)
             _is("the list of members", MembersFound(model.of(name, topic)), answer)
 
 
-def _are_woken(new: frozenset[tuple[str, str]], before: dict[str, int], woken: dict[str, int]) -> None:
-    """Each client that watches is woken after a new notice."""
-    for _, client in new:
-        if client in woken and woken[client] == before.get(client, 0):
+def _are_woken(
+    new: frozenset[tuple[str, str]], before: dict[str, int], woken: dict[str, int], watched: set[str]
+) -> None:
+    """Each client that watches is woken after a new notice.
+
+    None is woken after the end of its connection.
+    """
+    for client, count in woken.items():
+        has_notice = any(name == client for _, name in new)
+        if client in watched and has_notice and count == before[client]:
             raise GuaranteeBroken(16, f"client {client} is not woken by a notice", "a call", "none")
+        if client not in watched and count > before[client]:
+            raise GuaranteeBroken(16, f"client {client} is woken without a connection", "none", "a call")
 
 
 def _count(woken: dict[str, int], client: str) -> None:
-    if client in woken:
-        woken[client] += 1
+    woken[client] += 1
 
 
 def _asked(broker: ConsumerBroker, request: Request, client: str, now_ms: int) -> Answer:

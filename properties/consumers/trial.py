@@ -79,6 +79,7 @@ from tornpage.model.consumers.operations import (
     Subscribe,
     TakeBatch,
     TryConsumerSettings,
+    UseBroker,
     UseCache,
     UseMemberPart,
     UseMembers,
@@ -100,6 +101,7 @@ from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.owning import use_owners
 from tornpage.properties.consumers.puller import Puller
 from tornpage.properties.consumers.reading import lags_are_right, read_broker
+from tornpage.properties.consumers.serving import use_broker
 from tornpage.properties.consumers.settings import consumer_settings_are_checked
 from tornpage.properties.consumers.state_files import use_state_files
 from tornpage.properties.contract import GuaranteeBroken, observed
@@ -237,6 +239,10 @@ class GroupTrial:
                 consumer_settings_are_checked(part, self._parts)
             case UseCache(seed):
                 use_cache(seed, self._parts)
+            case UseBroker(seed):
+                if self.host.is_up:
+                    use_broker(seed, self.host, self._parts)
+                    self._action = None
             case UseMemberPart(part, seed):
                 use_member_part(part, seed, self._parts)
             case UseOwners(seed):
@@ -559,8 +565,9 @@ class GroupTrial:
         observed("step of a member", lambda: consumer.step(self.now_ms))
         if member.connection is not None:
             judge.no_request_is_hot(member.connection.sent, self.group.rules.requests_max)
-            judge.no_refusal_is_ignored(member.connection.hasty)
         if isinstance(consumer, PushConsumer):
+            if member.connection is not None:
+                judge.no_refusal_is_ignored(member.connection.hasty)
             for _, batch in member.running:
                 is_reported = any(f"batch {batch.number} runs for too long" in each for each in consumer.findings)
                 judge.overdue_is_reported(self.now_ms - batch.began_ms, _OVERDUE_MIN, is_reported=is_reported)

@@ -47,7 +47,7 @@ REQUIRED = (
     "refused FENCED", "add_queue", "allocate", "local crash", "files deleted", "slow_service",
     "orderly", "concurrent", "manual", "commit_progress", "drop_connection", "unsubscribed", "run_direct",
     "direct success", "direct failure", "direct leave", "direct close", "direct kill", "try_consumer_settings",
-    "use_cache", "use_member_part", "use_members", "use_owners", "use_state_files",
+    "use_broker", "use_cache", "use_member_part", "use_members", "use_owners", "use_state_files",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 REQUIRED_OF_ALL = (

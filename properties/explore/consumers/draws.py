@@ -49,6 +49,7 @@ from tornpage.model.consumers.operations import (
     Subscribe,
     TakeBatch,
     TryConsumerSettings,
+    UseBroker,
     UseCache,
     UseMemberPart,
     UseMembers,
@@ -86,7 +87,7 @@ _KINDS = {
     "heal": 4,
     "commit": 8, "slow": 2, "fail": 7, "crash": 4, "delete": 8, "restart": 7, "queue": 1, "shares": 1, "local": 1,
     "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3, "state": 4, "part": 8,
-    "subscribe": 2,
+    "broker part": 4, "subscribe": 2,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
 _CHANGES = ("join", "leave", "kill_member", "hang_member")
@@ -330,6 +331,8 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return TryConsumerSettings(rng.randrange(4))
         case "cache":
             return UseCache(rng.randrange(_SEEDS))
+        case "broker part":
+            return UseBroker(rng.randrange(_SEEDS))
         case "part":
             return UseMemberPart(rng.choice(get_args(MemberPart)), rng.randrange(_SEEDS))
         case "members":

@@ -41,6 +41,7 @@ from tornpage.model.consumers.operations import (
     StepMember,
     Subscribe,
     TakeBatch,
+    UseBroker,
     UseCache,
     UseMemberPart,
     UseMembers,
@@ -165,7 +166,9 @@ class GroupMachine(RuleBasedStateMachine):
     ) -> None:
         self.trial.run(RunDirect(member, is_broadcasting, result=result, begins=begins, end=end))
 
-    @rule(kind=st.sampled_from((UseCache, UseMembers, UseOwners, UseStateFiles)), seed=st.integers(0, 1 << 20))
+    @rule(
+        kind=st.sampled_from((UseBroker, UseCache, UseMembers, UseOwners, UseStateFiles)), seed=st.integers(0, 1 << 20)
+    )
     def a_part_is_used_alone(self, kind: Any, seed: int) -> None:
         self.trial.run(kind(seed))
 

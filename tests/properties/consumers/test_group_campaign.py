@@ -304,6 +304,14 @@ def test_a_commit_past_a_running_message_is_noticed(tracker: DirtyTracker, monke
     assert failure.broken.contract == 21
 
 
+def test_a_program_may_repeat_a_refused_commit(tracker: DirtyTracker) -> None:
+    """Regression: a judge of pauses was applied to programs that commit by themselves.
+
+    Found by drawn runs: "a member repeats a request at once that was refused".
+    """
+    holds(tracker, Join(), FailRequests("update_offset"), RunGroup(), CommitProgress(), settings=_MANUAL)
+
+
 # ---- retention -------------------------------------------------------------------------------------------------------
 
 

@@ -23,10 +23,12 @@ from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queue_locks import QueueLocks
 from tornpage.impl.consumer.rebalance import Rebalance
 from tornpage.impl.consumer.settings import ConsumerSettings
+from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.config_table import ConfigTable
 from tornpage.model.consumers.operations import (
     DropConnection,
+    FlushBroker,
     GroupOperation,
     HoldResults,
     Join,
@@ -35,9 +37,11 @@ from tornpage.model.consumers.operations import (
     Produce,
     RunDirect,
     RunGroup,
+    StepBroker,
     StepMember,
     Subscribe,
     TryConsumerSettings,
+    UseBroker,
     UseCache,
     UseMemberPart,
     UseMembers,
@@ -62,6 +66,7 @@ _CACHES = tuple(UseCache(seed) for seed in range(40))
 _OWNERS = tuple(UseOwners(seed) for seed in range(60))
 _MEMBERS = tuple(UseMembers(seed) for seed in range(20))
 _FILES = tuple(UseStateFiles(seed) for seed in range(40))
+_BROKERS = (Produce(), Produce(1), FlushBroker(), StepBroker(), *(UseBroker(seed) for seed in range(40)))
 _PARTS = tuple(UseMemberPart(part, seed) for part in get_args(MemberPart) for seed in range(12))
 _SETTINGS = tuple(TryConsumerSettings(part) for part in range(4))
 
@@ -125,6 +130,11 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_FILES, ConfigTable, "delete", lambda self, key: False, "the answer to a removal"),
         (_FILES, ConfigFile, "save", lambda self, document: None, "the file after"),
         (_SETTINGS, ConsumerSettings, "suspend_ms", lambda self, asked_ms: 10, "suspend_ms of"),
+        (_BROKERS, QueueLocks, "void", lambda self, *given, **named: None, "of the model"),
+        (_BROKERS, QueueLocks, "renew", lambda self, *given: True, "of the model"),
+        (_BROKERS, ConsumerBroker, "_fenced", lambda self, *given: None, "of the model|raises"),
+        (_BROKERS, ConsumerBroker, "_group", lambda self, name: SubscriptionGroupConfig(name), "not served|route"),
+        (_BROKERS, ConsumerBroker, "_filter_of", lambda self, subscription: None, "a pull|a wrong filter"),
         (_PARTS, Heartbeats, "wake", lambda self: None, "requests of heartbeats"),
         (_PARTS, Heartbeats, "leave", lambda self, now_ms: None, "leaves"),
         (_PARTS, Rebalance, "step", _changed(Rebalance, "step", lambda found: ({}, found[1])), "shares of a member"),
