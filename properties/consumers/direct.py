@@ -426,14 +426,19 @@ class DirectGroups:
     def _cache_is_bounded(self, consumer: PushConsumer, host: BrokerHost) -> None:
         """Contract 16: the queues of a member share the limit of a topic.
 
-        No lag is outside its queue.
+        No lag is outside its queue, or passes over a cached message.
         """
-        for queue, lag in observed("lag", consumer.lag).items():
+        lags, caches = observed("lag", consumer.lag), consumer.process_queues()
+        for queue, lag in lags.items():
             end = host.store.max_offset_in_queue(queue.topic, queue.queue_id)
             if not 0 <= (lag.progress or 0) <= lag.max_offset <= end:
                 sentence = f"the lag of a member in {queue.java_text()} is outside the queue"
                 raise GuaranteeBroken(16, sentence, f"0 to {end}", str(lag))
-        caches = consumer.process_queues()
+            cache = caches[queue]
+            first = min([*cache.msg_tree_map, *cache.consuming_msg_orderly_tree_map, lag.max_offset])
+            if lag.cached != cache.msg_count or (lag.progress or 0) > first:
+                sentence = f"the lag of a member in {queue.java_text()} is not that of its cache"
+                raise GuaranteeBroken(16, sentence, f"{cache.msg_count} messages from {first} on", str(lag))
         most = max(1, self._settings.threshold)
         for queue, cache in caches.items():
             if cache.msg_count > most or cache.msg_count < 0 or cache.msg_size < 0:

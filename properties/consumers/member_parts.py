@@ -46,7 +46,7 @@ __all__ = ["MEMBER_PARTS", "use_member_part"]
 
 _STEPS = 40
 _GROUP, _ME = "g", "c"
-_BEGIN_MS = 1_000_000
+_BEGINS_MS = (0, 1_000_000)
 _LEAPS_MS = (0, 1, 999, 1_000, 5_000, 21_000, 31_000, 60_000, 60_001)
 _TOPICS = ("T", "U")
 
@@ -63,7 +63,7 @@ class _Run:
         self, seed: int, parts: Parts, answering: Callable[[Ask, Random], tuple[Any, ...]], **given: Any
     ) -> None:
         self.rng = Random(seed)
-        self.script = Script(seed, answering, now_ms=_BEGIN_MS)
+        self.script = Script(seed, answering, now_ms=self.rng.choice(_BEGINS_MS))
         self.settings = ConsumerSettings(consumer_group=_GROUP, client_id=_ME, **given)
         self.client = Client(self.settings, self.script.connections(), incarnation="p", parts=parts)
 

@@ -27,6 +27,7 @@ __all__ = ["BROKERS", "Answering", "Script", "differs"]
 BROKERS = ("broker-a", "broker-b")
 _PULLED = MessageQueue("T", BROKERS[0], 0)
 _REFUSALS = ("BUSY", "SYSTEM_ERROR", "NO_PERMISSION", "FENCED", "UNKNOWN_GROUP")
+_SHARES = ((0.0, 0.3, 0.0), (0.2, 0.3, 0.1), (0.5, 0.2, 0.2), (0.1, 0.1, 0.7))
 _AFTER_MS = (1, 49, 50, 998, 999, 1_000, 1_001, 4_999)
 Answering = Callable[[Ask, Random], tuple[Any, ...]]
 """Draws the answer to a request."""
@@ -44,7 +45,7 @@ class Script:
         self.now_ms = now_ms
         self._seed = seed
         self._answering = answering
-        self._refuses, self._is_late, self._is_lost = rng.choice(((0.0, 0.3, 0.0), (0.2, 0.3, 0.1), (0.5, 0.2, 0.2)))
+        self._refuses, self._is_late, self._is_lost = rng.choice(_SHARES)
         self._asked: list[Ask] = []
         self._modelled: list[Ask] = []
         self._told: list[str] = []

@@ -241,10 +241,10 @@ class GroupTrial:
                 use_cache(seed, self._parts)
             case UseBroker(seed):
                 if self.host.is_up:
-                    use_broker(seed, self.host, self._parts)
+                    _use(lambda: use_broker(seed, self.host, self._parts))
                     self._action = None
             case UseMemberPart(part, seed):
-                use_member_part(part, seed, self._parts)
+                _use(lambda: use_member_part(part, seed, self._parts))
             case UseOwners(seed):
                 use_owners(seed, self._parts)
             case UseStateFiles(seed):
@@ -839,6 +839,18 @@ def _rules(settings: GroupSettings) -> Rules:
         threshold=settings.threshold,
         pause_ms=0 if settings.is_manual else _SUSPENDED_MS if settings.is_orderly else _TRIED_AGAIN_MS,
     )
+
+
+def _use(act: Callable[[], None]) -> None:
+    """Use a part alone.
+
+    A value of a wrong kind, which no comparison can take, breaks contract 8.
+    """
+    try:
+        act()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        found = f"{type(error).__name__}: {error}"
+        raise GuaranteeBroken(8, "a part that is used alone has a value of a wrong kind", found=found) from error
 
 
 def _queue(queue: MessageQueue) -> Queue:
