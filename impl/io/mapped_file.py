@@ -28,7 +28,7 @@ class MappedFile:
     """Owns one mapping. One thread at a time appends (put lock); any thread reads and flushes.
 
     `mark` is the label of an append in the crash lab. A file that is not `kept_open` is closed after it is mapped, and
-    opened for each sync, since a store has thousands of queues and a process has few descriptors.
+    opened for each sync, since a store has thousands of queues and a process has few descriptors. It takes no buffer.
     """
 
     def __init__(
