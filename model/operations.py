@@ -526,8 +526,8 @@ class TryFunctions:
     """A caller asks functions of the store, and runs some of its parts alone.
 
     The functions are hashes, properties, delay levels, message ids, defaults, policies, filters, statistics, and
-    readers of records. Half of the arguments are limits, the others are drawn from `fill`. The parts are a mapped file, queues,
-    the index, small files, log directories and recovery, each with a small disk of its own.
+    readers of records. Half of the arguments are limits, the others are drawn from `fill`. The parts are a mapped file,
+    queues, the index, small files, log directories and recovery, each with a small disk of its own.
     """
 
     fill: int = 0
