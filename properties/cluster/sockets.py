@@ -29,11 +29,11 @@ __all__ = ["sockets_hold", "threads_hold"]
 _LOOPBACK = "127.0.0.1:0"
 _SHORT_MS, _LONG_MS = 30, 10_000
 _ADDRESSES: dict[str, tuple[str, int] | None] = {
-    "h:0": ("h", 0), "h:9": ("h", 9), "h:65535": ("h", 65_535), ":7": ("127.0.0.1", 7), "a:b:7": ("a:b", 7),
-    "h:00007": ("h", 7), "h:65536": None, "h:000007": None, "h:": None, "h": None, "": None, "h:-1": None,
-    "h:x": None, "h:\u0661": None, "h: 7": None, "h:+7": None, "h:7 ": None,
+    "h:0": ("h", 0), "h:9": ("h", 9), "h:65535": ("h", 65_535), ":7": ("127.0.0.1", 7), "h:00007": ("h", 7),
+    "a:b:7": None, "::1": None, "[::1]:7": None, "h:65536": None, "h:000007": None, "h:": None, "h": None, "": None,
+    "h:-1": None, "h:x": None, "h:\u0661": None, "h: 7": None, "h:+7": None, "h:7 ": None,
 }  # fmt: skip
-"""Addresses with their host and port, None if they have no port from 0 to 65535."""
+"""Addresses with their host and port, None if they are refused: IPv6, or no port from 0 to 65535."""
 
 
 def sockets_hold() -> None:

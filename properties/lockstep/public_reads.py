@@ -19,7 +19,7 @@ from tornpage.model.dispatch import Queue
 from tornpage.model.queues import Unit, all_bounds, empty_queues, queue_of
 from tornpage.model.state import Record
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.judge.answers import compare_pull, compare_time
+from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_time
 from tornpage.properties.judge.buffers import ExpectedBuffer, buffer_is_right, is_released, message_is_right
 from tornpage.properties.judge.rulings import queue_text
 from tornpage.properties.lockstep.pair import UNKNOWN_QUEUE, Pair
@@ -161,6 +161,7 @@ class PublicReads:
             )
         times = [unit.record.store_timestamp for unit in units if unit.queue_offset == number] or [turn]
         compare_time(pair.store, pair.log, pair.layout, queue, times[0] + turn % 3 - 1)
+        compare_first_times(pair.store, pair.log, pair.layout, queue)
 
     def _numbers(self, queue: Queue, number: int, units: tuple[Unit, ...]) -> None:
         """Compare what is known of a queue and of one number in it."""
@@ -175,7 +176,6 @@ class PublicReads:
             for each in units
             if number <= each.queue_offset < end and each.record.end_offset <= readable_end
         }
-        first_ms = reading.earliest_message_time(log, layout, queue)
         expected: dict[str, tuple[object, Callable[[], Any]]] = {
             "min_offset_in_queue": (least, partial(store.min_offset_in_queue, *queue)),
             "max_offset_in_queue": (most, partial(store.max_offset_in_queue, *queue)),
@@ -193,11 +193,6 @@ class PublicReads:
                 partial(store.is_in_disk, *queue, number),
             ),
             "message_ids_in_queue": (ids, partial(store.message_ids_in_queue, *queue, number, end)),
-            "earliest_message_time": (first_ms, partial(store.earliest_message_time, *queue)),
-            "earliest_message_time of the log": (
-                reading.earliest_message_time(log, layout),
-                store.earliest_message_time,
-            ),
         }
         for name, (wanted, call) in expected.items():
             _is_answered(17, f"{name} of queue {queue_text(queue)} at {number}", wanted, call)

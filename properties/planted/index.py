@@ -25,7 +25,7 @@ from tornpage.impl.message.key_hash import key_hash
 from tornpage.impl.parts import Parts
 from tornpage.impl.read.message_query import KeyIndex, MessageQuery, QueryMessageResult
 from tornpage.impl.read.read_buffer import RecordBuffer
-from tornpage.model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
+from tornpage.model.operations import Close, Crash, Open, Put, QueryKey, RefuseFile
 from tornpage.properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
 from tornpage.properties.planted.record import Origin, PlantedBug
 from tornpage.properties.program.case import Settings
@@ -404,10 +404,10 @@ BUGS = (
         machine="queue", program=(Settings(), (QueryKey(max_num=1 << 60),))),
     PlantedBug("RMQ-B47", "the store time of the first message is -1 while the log is small", 8,
         Parts({MessageQuery: _TwoMessagesForATime}), origin=_B47, machine="queue",
-        program=(Settings(), (Put(), REPUT, OffsetByTime()))),
+        program=(Settings(), (Put(),))),
     PlantedBug("RMQ-B47-IPv6", "the store time of a message with an IPv6 host is read from the wrong position", 8,
         Parts({MessageQuery: _TimeAfterIPv4}), origin=_B47, machine="queue",
-        program=(Settings(), (Put(born_v6=True), REPUT, OffsetByTime()))),
+        program=(Settings(), (Put(born_v6=True),))),
     PlantedBug("index-ahead-stays", "index entries of records that the log lost are kept", 5,
         Parts({IndexService: _AheadStays}), holes=("I3",), machine="queue", program=(SMALL, (KEYED, REPUT, LOG_LOST))),
     PlantedBug("index-kept-for-an-empty-log", "the index of a log that lost everything is kept", 5,

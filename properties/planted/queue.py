@@ -21,7 +21,7 @@ from tornpage.impl.queue.queue_files import QueueFiles
 from tornpage.impl.queue.units import Unit, units_in
 from tornpage.impl.read.queue_pull import Pull
 from tornpage.impl.read.queue_reads import QueueReads
-from tornpage.model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
+from tornpage.model.operations import Clean, Close, Flush, HarmDerived, Operation, Put, RefuseFile, Step
 from tornpage.properties.planted.programs import (
     FLUSH_QUEUES,
     FULL,
@@ -439,7 +439,7 @@ BUGS = (
     PlantedBug("RMQ-B42", "a negative tags code is taken for an extension address and passes every filter", 17,
         Parts({QueueReads: partial(QueueReads, pull=_NegativeIsAnAddress)}),
         origin=Origin("RMQ-B42", "Negative tag hash mistaken for an extension address", "4.2.0", "no"),
-        machine="queue", program=(Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA")))),
+        machine="queue", program=(Settings(), (NEGATIVE, REPUT))),
     PlantedBug("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
         Parts({ConsumeQueue: _AddressTrusted}), holes=("C17",), machine="queue",
         program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost")))),

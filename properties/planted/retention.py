@@ -20,7 +20,7 @@ from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
 from tornpage.impl.retention.clean_files import CleanFiles
 from tornpage.impl.retention.topic_cleaning import KEPT_TOPICS, TopicCleaning
 from tornpage.impl.service.disk_watch import DiskWatch
-from tornpage.model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
+from tornpage.model.operations import Clean, DeleteTopics, DiskUsed, HoldBuffer, Put, ReleaseBuffer
 from tornpage.properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
 from tornpage.properties.planted.record import Origin, PlantedBug
 from tornpage.properties.program.case import Settings
@@ -241,7 +241,7 @@ BUGS = (
         machine="retention", program=(SMALL, (FULL, FULL, FLUSH, TOO_FULL))),
     PlantedBug("neighbour-found", "a log file is looked up relative to an old start of the log", 8,
         Parts({MappedFileQueue: _NeighbourFound}), machine="retention",
-        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1)))),
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL))),
     PlantedBug("RMQ-B39", "the queues of a deleted topic come back at the next open", 4,
         Parts({DeletedTopics: _NothingLeftOut}),
         origin=Origin("RMQ-B39", "Deleted topic's queue comes back on restart", "not fixed", "yes"), holes=("C14",),
