@@ -584,7 +584,7 @@ BUGS = (
         Parts({LocalOffsets: _FirstNotSaved}),
         consumers=(_PLAIN, (RunDirect(begins="last", end="kill"), Produce()))),
     PlantedBug("CC32", "members get no notice of one that has vanished", 16,
-        Parts({MemberTable: _VanishesUnseen}), consumers=(_PLAIN, (UseMembers(26),))),
+        Parts({MemberTable: _VanishesUnseen}), consumers=(_PLAIN, (UseMembers(29),))),
     PlantedBug("CC33", "a state file has no backup of its last version", 13,
         Parts({ConfigFile: _BackupForgotten}), consumers=(_PLAIN, (UseStateFiles(2),))),
 )  # fmt: skip

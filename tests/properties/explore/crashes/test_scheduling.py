@@ -69,7 +69,7 @@ def test_what_a_mix_has_switched_off_is_never_drawn() -> None:
 
 def test_every_rule_service_and_damage_is_on_in_some_mixes_and_off_in_others() -> None:
     mixes = [configuration_of("covering", f"6:{number}") for number in range(60)]
-    for name in WEIGHTS.keys() - {"put", "dispatch"}:
+    for name in WEIGHTS.keys() - {"put", "dispatch", "try_functions", "try_settings"}:  # these are in every mix
         assert {bool(mix.weights[name]) for mix in mixes} == {True, False}
     for damage in set(STANDARD.damages) - {"second_opener"}:
         assert {damage in mix.damages for mix in mixes} == {True, False}
