@@ -115,6 +115,7 @@ class QueueFilesBench(_DiskBench):
         )
         self.is_closed = False
         self.appended = 0
+        self.deletions = 0
 
     def append(self, units: int) -> None:
         if self.is_closed:
@@ -126,8 +127,10 @@ class QueueFilesBench(_DiskBench):
             self.files.append(b"%020d" % self.appended)
 
     def flush(self) -> None:
+        """Flush, and note the promise unless the flushed files were removed meanwhile."""
+        deletions = self.deletions
         end = self.files.flush()
-        for mapped in self.files.mapped:
+        for mapped in self.files.mapped if self.deletions == deletions else ():
             if mapped.base_offset < end:
                 self.promise(mapped.path, min(end - mapped.base_offset, _QUEUE_FILE))
 
@@ -147,6 +150,7 @@ class QueueFilesBench(_DiskBench):
         """Remove all files, as the deletion of a queue does."""
         if not self.is_closed:
             self.files.cut(0)
+            self.deletions += 1
             self.promises.clear()
 
     def close(self) -> None:
