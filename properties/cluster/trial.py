@@ -90,7 +90,7 @@ class ClusterTrial:
     """
 
     def __init__(self, settings: ClusterSettings, *, tracker: DirtyTracker, certify: bool = True) -> None:
-        parts_hold()
+        observed("a reader of parts", parts_hold)
         self.settings = settings
         self.performed: list[ClusterOperation] = []
         self.hit: Counter[str] = Counter()

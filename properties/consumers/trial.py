@@ -413,7 +413,7 @@ class GroupTrial:
                 if isinstance(answer, Pulled):
                     count = len(answer.messages)
                     self._see(seen.Pulled(life, _queue(queue), offset, count, self.now_ms))
-                    self.hit[f"pull {answer.status.name}"] += 1
+                    self.hit[observed("the status of a pull", lambda: f"pull {answer.status.name}")] += 1
             case LockQueues() if isinstance(answer, Locked):
                 for queue, lease in answer.leases.items():
                     self._leases[_queue(queue)] = lease.token

@@ -44,7 +44,7 @@ from tornpage.model.raft.operations import (
 from tornpage.model.raft.queues import QUEUES
 from tornpage.model.raft.state import Entry
 from tornpage.properties.cluster.network import REPLICA, RecordedLink, RecordedNetwork
-from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.journal import FileRenamed, FileSynced
 from tornpage.properties.program.raft_case import RaftSettings
@@ -191,7 +191,7 @@ class NodesTrial(RaftTrial):
         self._wrong_answers: list[tuple[int, int, RecordedLink, str]] = []
         self._crowded_until_ms: dict[int, int] = {}
         self._lives_begun = 0
-        parts_hold()
+        observed("a reader of parts", parts_hold)
         self.node_settings = node_settings(settings)
         super().__init__(settings, tracker=tracker, certify=certify)
         self._bodies = self._known

@@ -27,6 +27,7 @@ from tornpage.properties.cluster.formats import settings_hold
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.raft_case import RaftSettings
+from tornpage.properties.raft import nodes
 from tornpage.properties.raft.nodes import NodesTrial
 from tornpage.properties.raft.trial import RaftTrial
 
@@ -82,6 +83,17 @@ def test_a_member_takes_no_event_after_a_failed_one(store: bool, tracker: DirtyT
         trial.run(operation)
     assert trial.hit["stopped by a failed call"] == 1
     trial.finish()
+
+
+def test_an_answer_of_another_shape_breaks_a_guarantee(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended the search as a fault of the harness."""
+
+    def parts_with_a_wrong_answer() -> None:
+        raise KeyError("entries")
+
+    monkeypatch.setattr(nodes, "parts_hold", parts_with_a_wrong_answer)
+    with pytest.raises(GuaranteeBroken, match="a reader of parts raises KeyError: 'entries'"):
+        NodesTrial(NODES, tracker=tracker)
 
 
 @pytest.mark.parametrize("answer", get_args(Answer))
