@@ -42,6 +42,8 @@ _HOSTS = (
     (("::1", 0), "00000000000000000000000000000001" + "00000000"),
     (("255.255.255.255", -1), "ffffffffffffffff"),
 )
+_HASH_LIMITS = (0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**31 + 2, 2**32 - 1)
+"""Hashes of 32 bits, without a sign, at the limits of the signed ones."""
 _NO_IDS = ("", "00", "0" * 31, "0" * 33, "0" * 55, "0" * 57, "g" * 32, "0" * 30 + "  ", " 0" * 16, "٠" * 32)
 
 
@@ -75,11 +77,28 @@ def _hashes(rng: random.Random) -> None:
         is_answered(f"the hash of {length} characters", model_hash(plain), java_hash, plain)
         is_answered("the hash of a key", abs(model_hash(f"T#{plain}")) % 2**31, key_hash, "T", plain)
         is_answered("the hash of a key", abs(model_hash(f"é#{text}")) % 2**31, key_hash, "é".encode(), text)
+    for code in _HASH_LIMITS:
+        text = _text_with("", code)
+        is_answered(f"the hash of a text with code {code}", model_hash(text), java_hash, text)
+        key = _text_with("T#", code).removeprefix("T#")
+        is_answered(f"the hash of a key with code {code}", abs(model_hash(f"T#{key}")) % 2**31, key_hash, "T", key)
     code = model_hash("TagA") % 2**32
     for expression, matches in (("TagA", True), ("TagB || TagA", True), ("TagB", False), ("*", True), ("", True)):
         is_answered(f"the filter {expression!r}", matches, TagFilter(expression).matches_unit, code, None)
         is_answered(f"the filter {expression!r}", matches, TagFilter(expression).matches_unit, code - 2**32, None)
         is_answered(f"the filter {expression!r}", True, TagFilter(expression).matches_unit, None, None)
+
+
+def _text_with(head: str, code: int) -> str:
+    """Return a text that begins with `head` and has a hash of 32 bits.
+
+    Seven digits of base 31 reach every hash.
+    """
+    rest, tail = (code - model_hash(head + "0" * 7)) % 2**32, ""
+    for _ in range(7):
+        rest, digit = divmod(rest, 31)
+        tail = chr(ord("0") + digit) + tail
+    return head + tail
 
 
 def _properties(rng: random.Random) -> None:

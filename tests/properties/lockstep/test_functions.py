@@ -10,7 +10,7 @@ from tornpage.impl.config import defaults
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.read_marks import ReadMarks
-from tornpage.impl.message import codec
+from tornpage.impl.message import codec, key_hash
 from tornpage.impl.read import sql92, sql92_nodes
 from tornpage.impl.read.filters import PropertyFilter
 from tornpage.impl.statistics import read_statistics, store_statistics
@@ -51,6 +51,7 @@ def test_all_functions_answer_as_the_model() -> None:
         (sql92_nodes, "_DEPTH_MAX", 201),
         (sql92_nodes, "_INT_MAX", 1 << 31),
         (texts, "java_hash", lambda text: 0),
+        (key_hash, "_INT32_MAX", (1 << 31) + 1),
         (texts, "topic_bytes", lambda topic: topic.encode(errors="replace") if len(topic) < 128 else None),
         (filters, "is_hit", lambda bits, bit_map: True),
     ],
