@@ -251,12 +251,18 @@ class RaftStore:
     def save_commit_end(self) -> None:
         """Make the end of the visible entries durable.
 
-        They are visible at once after a restart. Call it every few seconds; `close` does it too. Raises OSError.
+        They are visible at once after a restart. Call it every few seconds; `close` does it too. Raises OSError, also
+        for a member that has failed or is closed.
         """
         with self._commit_guard:
             with self._lock:
-                visible, end = self.member.visible, self._raft_log.end
-            self._commit_point.save(visible, end)
+                self._require_open()
+            self._save_commit_end()
+
+    def _save_commit_end(self) -> None:
+        with self._lock:
+            visible, end = self.member.visible, self._raft_log.end
+        self._commit_point.save(visible, end)
 
     def close(self) -> None:
         """Answer all waiting puts and reads, close the store, and release the directory.
@@ -274,9 +280,11 @@ class RaftStore:
         try:
             self.store.close()
             if not self._failure:
-                self.save_commit_end()
+                with self._commit_guard:
+                    self._save_commit_end()
         finally:
-            self._close_member()
+            with self._commit_guard:  # a save that is under way has the directory until its end
+                self._close_member()
 
     # ---- after an event ------------------------------------------------------------------------------------------
 
@@ -289,8 +297,7 @@ class RaftStore:
         reads: _AnsweredReads = []
         try:
             with self._lock:
-                if self._failure or self._is_closing:
-                    raise OSError(f"this member takes no events: {self._failure or 'it is closed'}")
+                self._require_open()
                 try:
                     sent = call()
                     self._follow(decided, reads)
@@ -301,6 +308,11 @@ class RaftStore:
         finally:
             _tell(decided, reads)
         return sent
+
+    def _require_open(self) -> None:
+        """Raise OSError for a member that has failed or is closed."""
+        if self._failure or self._is_closing:
+            raise OSError(f"this member takes no events: {self._failure or 'it is closed'}")
 
     def _fail(self, error: BaseException) -> None:
         """Take no more events and no more puts."""

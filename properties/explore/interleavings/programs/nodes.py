@@ -405,7 +405,8 @@ class RaftStoreBench(Bench):
             self.sync()
 
     def save(self) -> None:
-        self.store.save_commit_end()
+        with suppress(OSError):  # of a member that has failed or is closed
+            self.store.save_commit_end()
 
     def close(self) -> None:
         self.is_closed = True
