@@ -48,8 +48,8 @@ class _Claim:
     """Records of one queue that claim consecutive numbers, in log order.
 
     Where the numbers do not go on, the records on both sides are claims of their own. `is_alone` is the second of
-    them. `first`, `before_last` and `last` are units. `named` says whether a record has its number in its properties,
-    `first_named` and `last_named` whether the first and the last one have.
+    them. `first`, `before_last` and `last` are units. `last_named` says whether the last record has its number in its
+    properties, `earlier_named` whether one of the others has.
     A claim that `is_proved` stands for units that were proved before the walk. `supported` counts the stored units that
     point to its records at the claimed numbers, `found_at` is the number at which the unit of a single record lies.
     """
@@ -59,14 +59,18 @@ class _Claim:
     count: int
     first: Unit
     last: Unit
-    named: bool
     before_last: Unit
-    first_named: bool
+    earlier_named: bool
     last_named: bool
     is_proved: bool = False
     is_alone: bool = False
     supported: int = 0
     found_at: int | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether a record has its number in its properties."""
+        return self.earlier_named or self.last_named
 
     @property
     def end(self) -> int:
@@ -85,8 +89,8 @@ class _Claim:
         """Take the records of a run that continues the numbers."""
         more = _claim_of(run)
         self.before_last = self.last if more.count == 1 else more.before_last
-        self.count, self.last, self.named = self.count + more.count, more.last, self.named or more.named
-        self.last_named = more.last_named
+        self.earlier_named = self.named or more.earlier_named
+        self.count, self.last, self.last_named = self.count + more.count, more.last, more.last_named
 
     def without_last(self) -> list["_Claim"]:
         """Take the last of several records away, and return the claim of that one."""
@@ -94,9 +98,8 @@ class _Claim:
             return []
         last, number, named = self.last, self.end - 1, self.last_named
         self.count, self.last = self.count - 1, self.before_last
-        if self.count == 1:
-            self.named = self.first_named
-        return [_Claim(self.key, number, 1, last, last, named, last, named, named)]
+        self.last_named = False  # if the new last one is named, `earlier_named` says so
+        return [_Claim(self.key, number, 1, last, last, last, earlier_named=False, last_named=named)]
 
     @property
     def weight(self) -> _Total:
@@ -134,11 +137,51 @@ class Rulings:
             self._by_key.setdefault(ruling.claim.key, []).append(ruling)
         self.is_empty = not self._by_key
 
-    def applied(self, runs: Iterable[QueueRun]) -> Iterator[QueueRun]:
-        """Yield runs with the numbers that were decided."""
+    def applied(self, runs: Iterable[QueueRun]) -> Sequence[QueueRun]:
+        """Return runs with the numbers that were decided.
+
+        A dispatcher gives runs in the order of their first records. A record that moves to another queue must come
+        between the records of that queue, so all runs are divided there and put into log order.
+        """
+        parts: list[QueueRun] = []
+        moved: set[int] = set()
         for run in runs:
-            rulings = self._by_key.get(run.key)
-            yield from (run,) if rulings is None else _divided(run, rulings)
+            for part in _divided(run, self._by_key.get(run.key, ())):
+                parts.append(part)
+                if part.key != run.key:
+                    moved.add(_first_offset(part))
+        if not moved:
+            return parts
+        bounds = sorted(moved)
+        return sorted((piece for part in parts for piece in _cut(part, bounds)), key=_first_offset)
+
+
+def _first_offset(run: QueueRun) -> int:
+    """Return the physical offset of the first record of a run."""
+    return Unit(*UNIT.unpack_from(run.units)).offset
+
+
+def _cut(run: QueueRun, bounds: Sequence[int]) -> Iterator[QueueRun]:
+    """Yield a run in pieces. A record at a bound begins a new piece."""
+    units = list(units_in(run.units))
+    begin = 0
+    while begin < len(units):
+        at = bisect_right(bounds, units[begin].offset)
+        end = len(units)
+        if at < len(bounds):
+            end = bisect_left(units, bounds[at], begin, key=lambda unit: unit.offset)
+        yield _piece(run, units, begin, end)
+        begin = end
+
+
+def _piece(run: QueueRun, units: Sequence[Unit], begin: int, end: int) -> QueueRun:
+    """Return the units of `[begin, end)` as a run."""
+    return run._replace(
+        queue_offset=run.queue_offset + begin,
+        units=run.units[begin * UNIT_BYTES : end * UNIT_BYTES],
+        end_offset=units[end - 1].end_offset,
+        ext=run.ext[begin:end],
+    )
 
 
 def _divided(run: QueueRun, rulings: Sequence[_Ruling]) -> Iterator[QueueRun]:
@@ -151,12 +194,7 @@ def _divided(run: QueueRun, rulings: Sequence[_Ruling]) -> Iterator[QueueRun]:
         within = at >= 0 and units[begin].offset <= rulings[at].claim.last.offset
         bound = rulings[at].claim.last.offset + 1 if within else (firsts[at + 1] if at + 1 < len(firsts) else None)
         end = len(units) if bound is None else bisect_left(units, bound, begin, key=lambda unit: unit.offset)
-        part = run._replace(
-            queue_offset=run.queue_offset + begin,
-            units=run.units[begin * UNIT_BYTES : end * UNIT_BYTES],
-            end_offset=units[end - 1].end_offset,
-            ext=run.ext[begin:end],
-        )
+        part = _piece(run, units, begin, end)
         if not within:
             yield part
         elif (place := rulings[at].place) is not None:
@@ -171,7 +209,10 @@ def _claim_of(run: QueueRun, *, count: int | None = None) -> _Claim:
     end = count * UNIT_BYTES
     units = list(units_in(run.units[max(0, end - 2 * UNIT_BYTES) : end]))
     first = Unit(*UNIT.unpack_from(run.units))
-    return _Claim(run.key, run.queue_offset, count, first, units[-1], run.named, units[0], run.named, run.named)
+    earlier_named = run.named and count > 1
+    return _Claim(
+        run.key, run.queue_offset, count, first, units[-1], units[0], earlier_named=earlier_named, last_named=run.named
+    )
 
 
 class QueueNumbers:
@@ -185,7 +226,17 @@ class QueueNumbers:
         for queue in queues.all():
             if queue.proved_end:
                 nothing, count = Unit(-1, 0, 0), queue.proved_end
-                proved = _Claim(queue.key, 0, count, nothing, nothing, False, nothing, False, False, is_proved=True)
+                proved = _Claim(
+                    queue.key,
+                    0,
+                    count,
+                    nothing,
+                    nothing,
+                    nothing,
+                    earlier_named=False,
+                    last_named=False,
+                    is_proved=True,
+                )
                 self._claims[queue.key] = [proved]
 
     def take(self, runs: Iterable[QueueRun]) -> None:

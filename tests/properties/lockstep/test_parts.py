@@ -8,10 +8,12 @@ import pytest
 
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor
+from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.log import loading
 from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
@@ -20,10 +22,10 @@ from tornpage.impl.queue.queue_files import QueueFiles
 from tornpage.impl.recovery import evidence, recovery
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.lockstep.parts import index, log_files, queues, recovered_logs, small_files
+from tornpage.properties.lockstep.parts import index, log_files, numbers, queues, recovered_logs, small_files
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
-PARTS = (index, log_files, queues, recovered_logs, small_files)
+PARTS = (index, log_files, numbers, queues, recovered_logs, small_files)
 
 
 def ask(part: Any, seeds: int) -> None:
@@ -66,6 +68,10 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (small_files, DeletedTopics, "settle", nothing),
         (small_files, DerivedFloor, "forget", nothing),
         (small_files, evidence, "_fits", lambda unit, log_file_bytes: True),
+        (numbers, QueueNumbers, "_strangers", lambda self, found, placed: []),
+        (numbers, QueueNumbers, "_ask_units", nothing),
+        (numbers, QueueNumbers, "_finding", lambda self, ruling: Finding("note", "none", "", 0, "")),
+        (numbers, Rulings, "applied", lambda self, runs: runs),
         (log_files, loading, "_is_zeros", lambda files, path: True),
         (log_files, loading, "_end_of_use", lambda files, found, **named: len(found)),
         (log_files, LogDirectories, "_is_full", lambda self, usage: False),
