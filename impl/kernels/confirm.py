@@ -13,6 +13,7 @@ from tornpage.impl.kernels.records import read_record
 from tornpage.impl.kernels.walk import valid_record
 from tornpage.impl.message.codec import BLANK_BYTES
 from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.queue.units import PREFILL, UNIT
 from tornpage.impl.read.confirming import Confirmed, Wanted
 
 __all__ = ["confirm_units"]
@@ -20,6 +21,7 @@ __all__ = ["confirm_units"]
 _NUMBERS = types.Array(types.int64, 1, "C")
 _ALWAYS, _ONCE, _NEVER = 0, 1, 2
 _NO_QUEUE = 0x04
+_, _PREFILL_BYTES, _ = UNIT.unpack(PREFILL)
 _AHEAD = 4
 """Units between the one that is confirmed and the one whose record is fetched."""
 _TAIL_BYTES = 96
@@ -113,7 +115,8 @@ def _confirm(
             fetch_ahead(data, next_end - _TAIL_BYTES, next_end)
         offset, size = get64(units, at), get32(units, at + 8)
         position = offset - base_offset
-        if not 0 <= position < file_bytes or offset >= readable_end:
+        is_prefill = not offset and size == _PREFILL_BYTES
+        if is_prefill or not 0 <= position < file_bytes or offset >= readable_end:
             break
         behind_bytes = readable_end - offset
         is_far = behind_bytes > limits[4]

@@ -17,6 +17,8 @@ from tornpage.properties.decode.record import Readable, Record, decode_record, p
 __all__ = ["confirming"]
 
 _UNIT = struct.Struct(">qiq")
+_PREFILL = (0, 0x7FFFFFFF)
+"""Offset and size in a unit for a number without a message."""
 _PREPARED_OR_ROLLED_BACK = 0x04
 _TRANSACTION, _ROLLED_BACK = 0x0C, 0x0C
 
@@ -33,7 +35,7 @@ def _confirm_units(wanted: Wanted) -> Confirmed:
     for number in count():
         offset, size, _ = next(units, (-1, 0, 0))
         position = offset - wanted.base_offset
-        if not 0 <= position < wanted.file_bytes or offset >= wanted.readable_end:
+        if (offset, size) == _PREFILL or not 0 <= position < wanted.file_bytes or offset >= wanted.readable_end:
             break
         behind_bytes = wanted.readable_end - offset
         count_max, bytes_max = (count_far, bytes_far) if behind_bytes > memory_bytes else (count_near, bytes_near)

@@ -11,21 +11,27 @@ from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.kernels.compiled import CompiledParts
 from tornpage.impl.log import loading
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.read.confirming import confirm_units
+from tornpage.impl.read.queue_pull import Pull
+from tornpage.impl.read.queued_records import QueuedRecords
+from tornpage.impl.read.read_buffer import ReadBuffers
 from tornpage.impl.recovery import evidence, recovery
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.lockstep.parts import index, log_files, numbers, queues, recovered_logs, small_files
+from tornpage.properties.lockstep.parts import index, log_files, numbers, pulls, queues, recovered_logs, small_files
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
-PARTS = (index, log_files, numbers, queues, recovered_logs, small_files)
+PARTS = (index, log_files, numbers, pulls, queues, recovered_logs, small_files)
 
 
 def ask(part: Any, seeds: int) -> None:
@@ -72,6 +78,10 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (numbers, QueueNumbers, "_ask_units", nothing),
         (numbers, QueueNumbers, "_finding", lambda self, ruling: Finding("note", "none", "", 0, "")),
         (numbers, Rulings, "applied", lambda self, runs: runs),
+        (pulls, Pull, "_wants_unit", lambda self, code: True),
+        (pulls, Pull, "_confirmed", lambda self, confirm, wanted: True),
+        (pulls, QueuedRecords, "_belongs", lambda self, session, key, number: True),
+        (pulls, ReadBuffers, "settle", nothing),
         (log_files, loading, "_is_zeros", lambda files, path: True),
         (log_files, loading, "_end_of_use", lambda files, found, **named: len(found)),
         (log_files, LogDirectories, "_is_full", lambda self, usage: False),
@@ -129,3 +139,14 @@ def test_open_and_mapped_files_are_counted() -> None:
     disk.close(file)
     disk.unmap(mapping)
     assert disk.held == (0, 0)
+
+
+@pytest.mark.slow
+def test_compiled_pulls_answer_like_a_plain_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: compiled pulls took pre-fill for a record at offset 0.
+
+    They ended before it, and told its distance to the end of the log.
+    """
+    compiled = CompiledParts(records_worth_loading=0)
+    monkeypatch.setattr(pulls, "confirming", lambda parts: Parts({confirm_units: compiled.confirm_units}))
+    ask(pulls, 60)
