@@ -6,12 +6,21 @@ None of them needs the disk of the run.
 import random
 
 from tornpage.properties.lockstep.functions import files, filters, policies, records, statistics, texts
-from tornpage.properties.lockstep.parts import index, log_files, numbers, pulls, queues, recovered_logs, small_files
+from tornpage.properties.lockstep.parts import (
+    dispatches,
+    index,
+    log_files,
+    numbers,
+    pulls,
+    queues,
+    recovered_logs,
+    small_files,
+)
 
 __all__ = ["functions_answer"]
 
 _PARTS = (
-    texts, records, policies, filters, files, statistics, small_files, log_files, recovered_logs, queues,
+    texts, records, policies, filters, files, statistics, small_files, dispatches, log_files, recovered_logs, queues,
     numbers, pulls, index,
 )  # fmt: skip
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tornpage.impl.message import codec
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember
 from tornpage.properties.decode.record import Bad, Blank, Record, decode_record, drops_joined_pairs
 from tornpage.properties.judge.buffers import ExpectedBuffer, message_is_right
-from tornpage.properties.lockstep.functions.comparing import is_answered, is_value
+from tornpage.properties.lockstep.functions.comparing import REFUSED, is_answered, is_value
 
 __all__ = ["check"]
 
@@ -38,7 +40,7 @@ _TEXTS = (
 )
 _FRAMED = ("bad_body_crc", "nul_in_topic", "nul_in_properties", "bad_checksum")
 """What is wrong with a record whose lengths, place and magic number are right."""
-_BEFORE_BYTES, _RECORDS = 13, 8
+_BEFORE_BYTES, _RECORDS = (13, 13, 13, 33_000), 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def check(rng: random.Random) -> None:
     for remaining in (8, 9, 1 << 20):
         blank = codec.encode_blank(remaining)
         is_value("the blank of a file", _I32.pack(remaining) + _BLANK_MAGIC.to_bytes(4, "big"), bytes(blank))
+    _client_batches(rng)
     for sys_flag in range(64):
         is_value("whether a record has a unit", not sys_flag & 4, codec.has_consume_queue(sys_flag))
     for text in (_TRAILER + b"1234567890\x02", b"a\x01b\x02" + _TRAILER + b"0123456789x"):
@@ -71,6 +74,25 @@ def check(rng: random.Random) -> None:
             False,
             codec.ends_like_trailer(text[1:] if len(text) < 21 else text[:-1]),
         )
+
+
+def _client_batches(rng: random.Random) -> None:
+    """Compare the body of a client batch, with flags at the limits of 32 bits."""
+    for flag in (0, -(1 << 31), (1 << 31) - 1, -(1 << 31) - 1, 1 << 31):
+        body, text = rng.choice(_BODIES), rng.choice(("", "KEYS\x01k", "é" * 9))
+        members = [BatchMember(body, text, flag), BatchMember(b"", "", 7)]
+        expected: object = REFUSED
+        if -(1 << 31) <= flag < 1 << 31:
+            pieces = ((each.body, str(each.properties).encode(), each.flag) for each in members)
+            expected = b"".join(
+                struct.pack(">iiiii", 22 + len(data) + len(text), 0, 0, flag, len(data))
+                + data
+                + struct.pack(">h", len(text))
+                + text
+                for data, text, flag in pieces
+            )
+        is_answered(f"the body of a batch with flag {flag}", expected, encode_batch_body, members)
+    is_answered("the body of a batch without a message", REFUSED, encode_batch_body, [])
 
 
 def _packed(host: tuple[str, int]) -> bytes:
@@ -102,7 +124,7 @@ def _made(rng: random.Random) -> _Made:
         expected += _TRAILER + digits + b"\x02"
     codec.place_record(placed, number, offset, store_ms, trailer)
     is_value("a placed record", bytes(expected), bytes(placed))
-    before, after = bytes(_BEFORE_BYTES), bytes(rng.choice((8, 9, 40)))
+    before, after = bytes(rng.choice(_BEFORE_BYTES)), bytes(rng.choice((8, 9, 40)))
     content = before + bytes(expected) + after
     return _Made(content, len(before), len(content), offset)
 

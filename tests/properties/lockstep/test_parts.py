@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tornpage.impl.dispatch import dispatch_records
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
@@ -16,6 +17,7 @@ from tornpage.impl.log import loading
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
@@ -28,10 +30,19 @@ from tornpage.impl.read.read_buffer import ReadBuffers
 from tornpage.impl.recovery import evidence, recovery
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.lockstep.parts import index, log_files, numbers, pulls, queues, recovered_logs, small_files
+from tornpage.properties.lockstep.parts import (
+    dispatches,
+    index,
+    log_files,
+    numbers,
+    pulls,
+    queues,
+    recovered_logs,
+    small_files,
+)
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
-PARTS = (index, log_files, numbers, pulls, queues, recovered_logs, small_files)
+PARTS = (dispatches, index, log_files, numbers, pulls, queues, recovered_logs, small_files)
 
 
 def ask(part: Any, seeds: int) -> None:
@@ -55,6 +66,10 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
 @pytest.mark.parametrize(
     ("part", "place", "name", "wrong"),
     [
+        (dispatches, dispatch_records, "_add_entries", nothing),
+        (dispatches, dispatch_records, "named_queues", lambda record, rules: {}),
+        (dispatches, dispatch_records, "bit_map_of_record", lambda record, pairs, bit_map_of: b""),
+        (dispatches, MultiDispatch, "_key", lambda self, name, queue_id: (name.encode(), queue_id)),
         (queues, ConsumeQueue, "correct_min_offset", nothing),
         (queues, ConsumeQueue, "_settle_ext", nothing),
         (queues, ConsumeQueue, "end_reconcile", lambda self, log_min: False),
