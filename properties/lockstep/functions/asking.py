@@ -7,6 +7,7 @@ import random
 
 from tornpage.properties.lockstep.functions import files, filters, policies, records, statistics, texts
 from tornpage.properties.lockstep.parts import (
+    delays,
     dispatches,
     index,
     log_files,
@@ -20,8 +21,8 @@ from tornpage.properties.lockstep.parts import (
 __all__ = ["functions_answer"]
 
 _PARTS = (
-    texts, records, policies, filters, files, statistics, small_files, dispatches, log_files, recovered_logs, queues,
-    numbers, pulls, index,
+    texts, records, policies, filters, files, statistics, small_files, delays, dispatches, log_files,
+    recovered_logs, queues, numbers, pulls, index,
 )  # fmt: skip
 
 

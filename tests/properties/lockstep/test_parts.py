@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from tornpage.impl.delay.delay_offsets import DelayOffsets
+from tornpage.impl.delay.schedule import DeliveryRounds
+from tornpage.impl.delay.schedule_async import DeliverDelayedMessagesAsync
 from tornpage.impl.dispatch import dispatch_records
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor
@@ -31,6 +34,7 @@ from tornpage.impl.recovery import evidence, recovery
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.lockstep.parts import (
+    delays,
     dispatches,
     index,
     log_files,
@@ -42,7 +46,7 @@ from tornpage.properties.lockstep.parts import (
 )
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
-PARTS = (dispatches, index, log_files, numbers, pulls, queues, recovered_logs, small_files)
+PARTS = (delays, dispatches, index, log_files, numbers, pulls, queues, recovered_logs, small_files)
 
 
 def ask(part: Any, seeds: int) -> None:
@@ -66,6 +70,10 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
 @pytest.mark.parametrize(
     ("part", "place", "name", "wrong"),
     [
+        (delays, DelayOffsets, "correct", nothing),
+        (delays, DeliveryRounds, "note_runs", nothing),
+        (delays, DeliveryRounds, "_due_ms", lambda self, queue, number, offset, code: code),
+        (delays, DeliverDelayedMessagesAsync, "_is_full", lambda self, level: False),
         (dispatches, dispatch_records, "_add_entries", nothing),
         (dispatches, dispatch_records, "named_queues", lambda record, rules: {}),
         (dispatches, dispatch_records, "bit_map_of_record", lambda record, pairs, bit_map_of: b""),
