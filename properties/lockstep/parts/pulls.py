@@ -55,7 +55,7 @@ _Kind = Literal["message", "prefill", "harmed", "other", "gone", "blanked", "pas
 
 _LOG = "/part"
 _FILE_BYTES = 2048
-_PROGRAMS, _PULLS = 2, 8
+_PROGRAMS, _PULLS = 5, 10
 _MAGIC, _TRAILER = 0xDAA320A7, b"__CRC32#\x01"
 _HEAD = struct.Struct(">IIIiiqqiq8sq8siqi")
 _UNIT = struct.Struct(">qiq")
