@@ -3,7 +3,8 @@
 Sessions are quiet (the JVM's standard error goes to a log file in a scratch directory), work offline, and bind loopback
 only if the master is on this machine. Workers are forked from a warmed daemon (`pipeline.spark.daemon`) and talk
 through Unix-domain sockets. They run this interpreter with safe path and find the project's packages from any
-directory. Files of finished tasks survive a killed driver.
+directory. Files of finished tasks survive a killed driver. Its scratch directory does not: a driver holds a lock on a
+file in it, and the next session removes directories whose lock is free.
 
     SparkUnavailable       there can be no session; the message is one line with the remedy
       JavaMissing          no Java, or one that is too old
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import importlib.util
 import logging
 import os
@@ -60,6 +62,8 @@ Spark would also do so by the size of Parquet files, before it has read them. A 
 of Parquet and more than 100 in the map of a join, which then needs more memory than the Java process has.
 """
 _LOG = "jvm.log"
+_LOCK = "driver.lock"
+_PREFIX = "tornpage-spark-"
 HOME = str(Path(__file__).absolute().parents[3])
 """Directory that holds the package tornpage, in a checkout and in an installation."""
 
@@ -125,8 +129,7 @@ def spark_session(
     require_packages("pyspark", "pyarrow", "pandas")
     require_java()
     _require_master(master)
-    scratch = tempfile.mkdtemp(prefix="tornpage-spark-")
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = _scratch_directory()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if re.match(r"local|spark://(localhost|127\.)", master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -149,6 +152,41 @@ def spark_session(
         raise SessionFailed(f"Spark does not start with master {master!r}: {_reason(error, log)}") from error
 
 
+def _scratch_directory() -> str:
+    """Return a new scratch directory, which is removed at the exit of this process.
+
+    Directories of drivers that were killed are removed first. This process holds the lock of its directory until it
+    ends, however that happens. Programs that it starts do not inherit the lock.
+    """
+    _remove_stale()
+    path = tempfile.mkdtemp(prefix=_PREFIX)
+    unnamed = os.path.join(path, f"{_LOCK}.new")
+    lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(unnamed, os.path.join(path, _LOCK))  # the file is locked before it has the name that others look for
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def _remove_stale() -> None:
+    """Remove the scratch directories that killed drivers of this user have left.
+
+    Directories without a lock file stay: they belong to a driver that is about to make it, or to an earlier version.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # no lock file, another user, or a copy of a log
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:  # its driver runs
+            continue
+        finally:
+            os.close(lock)
+
+
 _scratch: list[str] = []
 """The scratch directories of the sessions of this process, the last one of the running session."""
 
@@ -164,7 +202,7 @@ def kept_log() -> str | None:
     try:
         if not log.stat().st_size:
             return None
-        descriptor, path = tempfile.mkstemp(prefix="tornpage-spark-", suffix=".log")
+        descriptor, path = tempfile.mkstemp(prefix=_PREFIX, suffix=".log")
         with os.fdopen(descriptor, "wb") as copy, log.open("rb") as source:
             shutil.copyfileobj(source, copy)
     except OSError:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tornpage.pipeline.spark import session
 from tornpage.pipeline.spark.jobs import spark_failures
 from tornpage.pipeline.spark.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
 
@@ -126,3 +128,37 @@ def test_of_a_closed_socket_spark_says_nothing_by_itself(error: Exception, is_to
     except Exception:
         gone.sparkContext._accumulatorServer.handle_error("request", "address")
     assert gone.told == (["request"] if is_told else [])
+
+
+def test_directories_of_killed_drivers_are_removed_by_the_next_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the scratch directory of a killed driver stayed, with files of Spark."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held = (
+        "import os, signal, sys, tempfile; tempfile.tempdir = sys.argv[1];"
+        "from tornpage.pipeline.spark import session; print(session._scratch_directory(), flush=True); input()"
+    )
+
+    def driver() -> tuple[subprocess.Popen[str], Path]:
+        started = subprocess.Popen(
+            [sys.executable, "-P", "-c", held, str(tmp_path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert started.stdout is not None
+        return started, Path(started.stdout.readline().strip())
+
+    killed, left = driver()
+    with killed:
+        (left / "blockmgr").mkdir()
+        killed.kill()
+    assert left.is_dir()
+    running, used = driver()
+    (earlier := tmp_path / "tornpage-spark-earlier").mkdir()
+    (log := tmp_path / "tornpage-spark-kept.log").touch()
+    with running:
+        assert not left.exists()
+        mine = Path(session._scratch_directory())
+        assert all(path.exists() for path in (mine, used, earlier, log))
+        running.communicate("")
+    assert not used.exists()
