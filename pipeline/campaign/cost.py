@@ -1,9 +1,10 @@
 """Estimate what a campaign will cost, from a short trial.
 
-The trial runs one small shard in this process and measures processor time, rows and their size as Parquet. Each shard
-pays once for its canary, its planted violations and the make-up sessions of its first run. So the first run of the
-trial gives the cost of a shard, and the other runs give the cost of a state. Runs differ much, and their spread gives
-the error of the estimate. Spark's own processor time is not part of it.
+The trial runs one small shard in this process and measures processor time, rows and their size as Parquet. Processor
+time is that of this process and of all that it starts: the processes of a foreign store, the JVM of a peer. Each shard
+pays once for what comes before its first run and in it: the canary, planted violations, make-up sessions, the start of
+a JVM. So the first run of the trial gives the cost of a shard, and the other runs give the cost of a state. Runs differ
+much, and their spread gives the error of the estimate. Spark's own processor time is not part of it.
 """
 
 from __future__ import annotations
@@ -12,31 +13,43 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
-from time import perf_counter, process_time
+from pathlib import Path
+from time import perf_counter
 
-from tornpage.pipeline.campaign.files import parquet_of
-from tornpage.properties.disk.dirty import choose_tracker
-from tornpage.properties.explore.crashes.rows import Row, rows_of
-from tornpage.properties.explore.crashes.shards import REPEATED_SHARE, SeedRun, Shard, ShardRun, run_shard
+from tornpage.pipeline.campaign.files import CRASHES, CampaignFiles, CampaignTable, parquet_of
+from tornpage.pipeline.campaign.turns import Kind, ProgressT, ShardT, TurnRows
+from tornpage.pipeline.spark.jobs import Death
+from tornpage.properties.explore.crashes.rows import Row
+from tornpage.properties.explore.crashes.shards import REPEATED_SHARE
 
 __all__ = [
     "RUN_BYTES",
     "SHARD_BYTES",
     "SUMMARY_BYTES",
+    "TRIAL_SECONDS_MAX",
     "TRIAL_STATES",
     "Cost",
     "Trial",
+    "TrialFailed",
     "cores_of",
     "cost_of",
     "file_and_row_bytes",
     "measured_trial",
+    "processor_seconds",
     "state_cost",
 ]
 
 TRIAL_STATES = 2_000
 """Counted states of a trial, those of its first run included."""
+
+TRIAL_SECONDS_MAX = 120.0
+"""Seconds after which a trial has no further run, for stores and peers that need long for a state."""
+
+_CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_NO_FILES = Path("/nonexistent")
 
 _ERRORS = 2.0
 """Standard errors from the estimate to the ends of its range."""
@@ -91,64 +104,107 @@ class Cost:
         return self.runs + self.shards
 
 
-def measured_trial(shard: Shard, *, states: int = TRIAL_STATES) -> Trial:
-    """Run a small shard like this one and measure it, warm. Errors of runs are not raised."""
-    run = ShardRun(replace(shard, number=shard.number + 1, states=states))  # the first one repeats its first run
-    ends: list[float] = []
+class TrialFailed(Exception):
+    """The trial could not run a shard; the message is the reason in one line."""
+
+
+def measured_trial(kind: Kind[ShardT, ProgressT], shard: ShardT, *, states: int = TRIAL_STATES) -> Trial:
+    """Run a small shard like this one and measure it, warm. Errors of runs are not raised.
+
+    It is not shard 0, since the first shard of a campaign of our store repeats its first run. Raises TrialFailed.
+    """
+    files = CampaignFiles(_NO_FILES, kind.table)
+    warm = kind.resized(shard, number=shard.number + 2, states=1)
+    trial = kind.resized(shard, number=shard.number + 1, states=states)
+    _made_rows(kind.turn(warm, kind.progress(files, warm), lambda: False))
+    ends, started = [processor_seconds()], perf_counter()
 
     def ended() -> bool:
-        ends.append(process_time())
-        return False
+        ends.append(processor_seconds())
+        return perf_counter() - started >= TRIAL_SECONDS_MAX
 
-    with choose_tracker("auto") as tracker:
-        run_shard(ShardRun(replace(shard, number=shard.number + 2, states=1)), tracker=tracker)
-        wall = perf_counter()
-        ends.append(process_time())
-        run_shard(run, tracker=tracker, is_paused=ended)
-        ended()
-        wall = perf_counter() - wall
+    rows = _made_rows(kind.turn(trial, kind.progress(files, trial), ended))
+    wall_s = perf_counter() - started
+    runs = [row for row in rows if row["kind"] == "history"]
+    if len(ends) > len(runs):  # the trial was paused after its last run
+        ends.pop()
+    ends.append(processor_seconds())
     spans = [end - start for start, end in pairwise(ends)]
-    state_s, spread = state_cost(run.histories, spans)
-    first, later = run.histories[:1], run.histories[1:] or run.histories
-    states = sum(history.tally.states for history in later)
-    shard_s = max(0.0, spans[0] - state_s * sum(history.tally.states for history in first))
-    file_bytes, row_bytes = file_and_row_bytes(rows_of(run))
-    return Trial(states, len(later), shard_s, state_s * states, wall, file_bytes, row_bytes, spread)
+    state_s, spread = state_cost(runs, spans)
+    later = runs[1:] or runs
+    states = sum(row["states"] for row in later)
+    shard_s = max(0.0, spans[0] - state_s * runs[0]["states"])
+    file_bytes, row_bytes = file_and_row_bytes(rows, kind.table)
+    return Trial(states, len(later), shard_s, state_s * states, wall_s, file_bytes, row_bytes, spread)
 
 
-def state_cost(runs: Sequence[SeedRun], spans: Sequence[float]) -> tuple[float, float]:
+def _made_rows(made: TurnRows[ProgressT] | Death) -> list[Row]:
+    if isinstance(made, Death):
+        raise TrialFailed(made.how)
+    return made.rows
+
+
+def processor_seconds() -> float:
+    """Return the processor time so far of this process and of all processes that it started.
+
+    Those that run are read from /proc, whose unit is 10 ms on most systems.
+    """
+    mine = os.times()
+    total = mine.user + mine.system + mine.children_user + mine.children_system
+    waiting = _children(os.getpid())
+    while waiting:
+        child = waiting.pop()
+        with suppress(OSError, IndexError):  # it has just ended
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15])) / _CLOCK_TICKS_PER_S
+            waiting += _children(child)
+    return total
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(OSError):
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def state_cost(runs: Sequence[Row], spans: Sequence[float]) -> tuple[float, float]:
     """Return the processor time of a state, and its standard error as a share of it.
 
-    `spans` has the processor time of each run. The first run is left out, since it has the make-up sessions of the
-    shard. A repeated run counts once, and the share of repeated runs is added. From less than two other runs no error
-    follows, and it is 1.
+    `runs` are rows with `states`, and with `repeated` if some runs are repeated. `spans` has the processor time of each
+    run. The first run is left out, since it has what the shard needs once. A repeated run counts once, and the share of
+    repeated runs is added. From less than two other runs no error follows, and it is 1.
     """
-    times = [span / (2 if run.repeated else 1) for run, span in zip(runs, spans, strict=False)]
-    counted = [run.tally.states for run in runs]
+    times = [span / (2 if run.get("repeated") else 1) for run, span in zip(runs, spans, strict=False)]
+    counted = [run["states"] for run in runs]
+    repeats = 1 + 1 / REPEATED_SHARE if any("repeated" in run for run in runs) else 1.0
     if len(times) > 1:
         times, counted = times[1:], counted[1:]
     total = max(1, sum(counted))
     cost, number = sum(times) / total, len(times)
     if number < 2 or not cost:
-        return cost * (1 + 1 / REPEATED_SHARE), 1.0
+        return cost * repeats, 1.0
     squares = sum((time - cost * states) ** 2 for time, states in zip(times, counted, strict=True))
     error = math.sqrt(number / (number - 1) * squares) / total
-    return cost * (1 + 1 / REPEATED_SHARE), error / cost
+    return cost * repeats, error / cost
 
 
-def file_and_row_bytes(rows: Sequence[Row]) -> tuple[float, float]:
+def file_and_row_bytes(rows: Sequence[Row], table: CampaignTable = CRASHES) -> tuple[float, float]:
     """Return the bytes of a Parquet file of a shard, and those that a run adds to it.
 
-    `rows` are those of a shard. The size of a file also depends on its row of the shard: that row has empty texts, so
-    that the statistics of the file have shorter minima. So files of runs are compared with each other. The
-    first run of a shard has the largest row and is left out, unless there are few runs. Then the estimate is too large.
+    `rows` are those of a shard. The size of a file also depends on the rows that sum up the shard: the row of a shard
+    has empty texts, so that the statistics of the file have shorter minima. So files of runs are compared with each
+    other. The first run of a shard has the largest row and is left out, unless there are few runs. Then the estimate is
+    too large.
     """
-    *runs, _ = rows
-    whole = float(len(parquet_of(rows)))
+    runs = [row for row in rows if row["kind"] == "history"]
+    whole = float(len(parquet_of(rows, table)))
     if len(runs) < 3:
-        row_bytes = (len(parquet_of(runs)) - len(parquet_of([]))) / max(1, len(runs))
+        row_bytes = (len(parquet_of(runs, table)) - len(parquet_of([], table))) / max(1, len(runs))
     else:
-        row_bytes = (len(parquet_of(runs[1:])) - len(parquet_of(runs[1:2]))) / (len(runs) - 2)
+        row_bytes = (len(parquet_of(runs[1:], table)) - len(parquet_of(runs[1:2], table))) / (len(runs) - 2)
     return max(0.0, whole - len(runs) * row_bytes), max(0.0, row_bytes)
 
 

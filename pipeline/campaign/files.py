@@ -1,12 +1,16 @@
 """The Parquet files of a campaign: rows of complete shards, pages of others.
 
+The three kinds of campaigns, of our store, of a foreign store and with a peer, differ in folders and columns
+(`CampaignTable`). Those of our store have these names:
+
     campaign.json                                  the request
     histories/part-shard-NNNNNN.parquet            all rows of a shard; the last one is the row of the shard
-    progress/shard-NNNNNN-FFFFFFF-LLLLLLL.parquet  a page: runs F to L of a shard, from 0, then the row of the page
+    progress/shard-NNNNNN-FFFFFFF-LLLLLLL.parquet  a page: runs F to L of a shard, from 0, then rows of the shard so far
 
-A page is the result of one turn (`properties.explore.crashes.shards`). Pages of equal runs have equal rows, so that a
-turn which was done twice does no harm: the pages of a shard are followed from run 0 on, and the rest is ignored. The
-last turn writes the file of the shard from its pages and removes them. Every file is complete once it has its name.
+A page is the result of one turn (`pipeline.campaign.turns`). It has the rows of its runs (kind `history`), then those
+that sum up the shard so far. The last of them has the kind `page`. Pages of equal runs have equal rows, so that a turn
+which was done twice does no harm: the pages of a shard are followed from run 0 on, and the rest is ignored. The last
+turn writes the file of the shard from its pages and removes them. Every file is complete once it has its name.
 
 Rows are read in batches of at most `BATCH_ROWS`, so that memory does not grow with a shard.
 
@@ -17,7 +21,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,18 +30,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tornpage.pipeline.rows.outputs import OutputTaken, whole
-from tornpage.pipeline.rows.schemas import HISTORY_COLUMNS, arrow_schema, batch
-from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, described
-from tornpage.properties.explore.crashes.rows import Row, is_complete, progress_of
-from tornpage.properties.explore.crashes.shards import Shard, ShardProgress
+from tornpage.pipeline.rows.schemas import arrow_schema, batch
+from tornpage.pipeline.tables.described import CAMPAIGN_TABLE, Columns, described, kinds_of
+from tornpage.properties.explore.crashes.rows import Row, is_complete
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["BATCH_ROWS", "CampaignFiles", "SharedPlace", "parquet_of", "shared_place"]
+__all__ = ["BATCH_ROWS", "CRASHES", "CampaignFiles", "CampaignTable", "Pages", "SharedPlace", "parquet_of",
+           "shared_place"]  # fmt: skip
 
 BATCH_ROWS = 256
-_MAPS = tuple(name for name, kind in HISTORY_COLUMNS.items() if kind.startswith("map"))
 _FILE = re.compile(r"part-shard-(\d+)\.parquet")
 _PAGE = re.compile(r"shard-(\d+)-(\d+)-(\d+)\.parquet")
 _END_COLUMNS = ("kind", "shard", "verdict")
@@ -46,17 +48,46 @@ _END_COLUMNS = ("kind", "shard", "verdict")
 Answer = TypeVar("Answer")
 
 
-def parquet_of(rows: Sequence[Row]) -> bytes:
+class CampaignTable:
+    """The columns of one kind of campaign, and the folders in its output directory.
+
+    Complete shards are in the folder `rows`, pages in the folder `pages`.
+    """
+
+    def __init__(self, columns: Columns, *, rows: str, pages: str) -> None:
+        self.columns = columns
+        self.rows, self.pages = rows, pages
+        self.kinds = kinds_of(columns)
+        self.maps = tuple(name for name, kind in self.kinds.items() if kind.startswith("map"))
+        self._empty: Row = {
+            name: {"string": "", "double": 0.0, "boolean": False}.get(kind, {} if kind.startswith("map") else 0)
+            for name, kind in self.kinds.items()
+        }
+
+    def row(self, **values: Any) -> Row:
+        """Return a row; columns without a value are empty or 0."""
+        return self._empty | values
+
+    def schema(self, names: Iterable[str] | None = None) -> pa.Schema:
+        """Return the Arrow schema of some columns, or of all."""
+        return arrow_schema({name: self.kinds[name] for name in (self.kinds if names is None else names)})
+
+
+CRASHES = CampaignTable(CAMPAIGN_TABLE, rows="histories", pages="progress")
+"""The table of campaigns of our store."""
+
+
+def parquet_of(rows: Sequence[Row], table: CampaignTable = CRASHES) -> bytes:
     """Return rows as the content of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     values = [
-        tuple(sorted(row[name].items()) if name in _MAPS else row[name] for name in HISTORY_COLUMNS) for row in rows
+        tuple(sorted(row[name].items()) if name in table.maps else row[name] for name in table.kinds) for row in rows
     ]
     sink = pa.BufferOutputStream()
-    table = pa.Table.from_batches([batch(values, HISTORY_COLUMNS)])
-    pq.write_table(table.cast(described(table.schema, CAMPAIGN_TABLE)), sink)
+    made = pa.Table.from_batches([batch(values, table.kinds)])
+    pq.write_table(made.cast(described(made.schema, table.columns)), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
@@ -70,19 +101,34 @@ class _Page:
     path: Path
 
 
-class CampaignFiles:
-    """The files of one campaign. Methods raise OutputTaken if a file is damaged, and OSError."""
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages of a shard: the number of their runs, and what sums up the shard so far.
 
-    def __init__(self, out: Path) -> None:
+    `sums` are rows, the last of which has the kind `page`.
+    """
+
+    runs: int
+    sums: list[Row]
+
+
+class CampaignFiles:
+    """The files of one campaign.
+
+    Methods raise OutputTaken if a file is damaged, and OSError.
+    """
+
+    def __init__(self, out: Path, table: CampaignTable = CRASHES) -> None:
         self.out = out
-        self._histories = out / "histories"
-        self._progress = out / "progress"
+        self.table = table
+        self._rows = out / table.rows
+        self._pages = out / table.pages
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def keep_page(self, shard: int, first: int, end: int, content: bytes) -> None:
         """Write a page with the runs from `first` to before `end`."""
-        _write(content, self._progress / f"shard-{shard:06}-{first:07}-{end - 1:07}.parquet")
+        _write(content, self._pages / f"shard-{shard:06}-{first:07}-{end - 1:07}.parquet")
 
     def keep_shard(self, shard: int, first: int, content: bytes) -> None:
         """Write the file of a shard: the runs before `first` from its pages, then its last rows."""
@@ -94,69 +140,69 @@ class CampaignFiles:
             _write(content, self._file_of(shard))
         else:
             with whole(self._file_of(shard)) as unfinished:
-                schema = described(arrow_schema(HISTORY_COLUMNS), CAMPAIGN_TABLE)
+                schema = described(self.table.schema(), self.table.columns)
                 with pq.ParquetWriter(unfinished, schema) as writer:
                     for page in pages:
                         table = _checked(page.path, partial(pq.read_table, page.path, partitioning=None))
-                        writer.write_table(table.slice(0, table.num_rows - 1).cast(schema))
+                        writer.write_table(table.slice(0, _runs_in(table)).cast(schema))
                     writer.write_table(pq.read_table(pa.BufferReader(content)).cast(schema))
         for page in self._pages_of(shard):
             page.path.unlink(missing_ok=True)
         with suppress(OSError):
-            self._progress.rmdir()  # once it is empty
+            self._pages.rmdir()  # once it is empty
 
-    def keep_death(self, shard: int, row: Row) -> None:
-        """Write the row of a shard whose worker died; its pages stay."""
-        _write(parquet_of([row]), self._file_of(shard))
+    def keep_lost(self, shard: int, row: Row) -> None:
+        """Write the only row of a shard that is lost until it is run again; its pages stay."""
+        _write(parquet_of([row], self.table), self._file_of(shard))
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def shards(self) -> list[int]:
         """Return the numbers of the shards with a file, in order."""
         try:
-            names = [path.name for path in self._histories.iterdir()]
+            names = [path.name for path in self._rows.iterdir()]
         except FileNotFoundError:
             return []
         return sorted(int(found[1]) for name in names if (found := _FILE.fullmatch(name)))
 
     def complete(self) -> set[int]:
         """Return the numbers of the shards with all their rows."""
+        return {number for number in self.shards() if is_complete(self._last_row(self._file_of(number)))}
+
+    def _last_row(self, path: Path) -> Row:
+        """Return some columns of the last row of a file; the others are not read."""
         import pyarrow.parquet as pq
 
-        done = set()
-        for number in self.shards():
-            path = self._file_of(number)
+        def read() -> Row:
+            table = pq.read_table(path, columns=list(_END_COLUMNS), partitioning=None)
+            [row] = table.slice(table.num_rows - 1).cast(self.table.schema(_END_COLUMNS)).to_pylist()
+            return dict(row)
 
-            def last_row(path: Path = path) -> Row:
-                table = pq.read_table(path, columns=list(_END_COLUMNS), partitioning=None)
-                [row] = table.slice(table.num_rows - 1).cast(_schema(_END_COLUMNS)).to_pylist()
-                return dict(row)
+        return _checked(path, read)
 
-            if is_complete(_checked(path, last_row)):
-                done.add(number)
-        return done
-
-    def rows(self, shards: Iterable[int], columns: Sequence[str] = tuple(HISTORY_COLUMNS)) -> Iterator[Row]:
+    def rows(self, shards: Iterable[int], columns: Sequence[str] | None = None) -> Iterator[Row]:
         """Yield the rows of some shards, in order."""
         for number in sorted(shards):
-            yield from _rows_of(self._file_of(number), columns)
+            yield from self._rows_of(self._file_of(number), columns)
 
-    def progress(self, shard: Shard) -> ShardProgress:
-        """Return how far the pages of a shard go."""
-        pages = self._pages_to(shard.number, None)
+    def pages(self, shard: int) -> Pages | None:
+        """Return how far the pages of a shard go, or None if it has none."""
+        pages = self._pages_to(shard, None)
         if not pages:
-            return ShardProgress()
-        broken = []
-        columns = ("kind", "verdict", "contract", "sentence")
-        for page in pages:
-            broken += [row for row in _rows_of(page.path, columns) if row["verdict"] != "holds"]
-        last = deque(_rows_of(pages[-1].path, tuple(HISTORY_COLUMNS)), maxlen=1)
-        if not last or last[0]["kind"] != "page":
-            raise OutputTaken(f"{pages[-1].path} does not end with the row of a page; remove it, and use --resume")
-        return progress_of(last[0], pages[-1].end, broken)
+            return None
+        last = pages[-1]
+        sums = [row for row in self._rows_of(last.path, None) if row["kind"] != "history"]
+        if not sums or sums[-1]["kind"] != "page":
+            raise OutputTaken(f"{last.path} does not end with the row of a page; remove it, and use --resume")
+        return Pages(last.end, sums)
+
+    def rows_of_pages(self, shard: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
+        """Yield the rows of the runs in the pages of a shard, in order."""
+        for page in self._pages_to(shard, None):
+            yield from (row for row in self._rows_of(page.path, columns) if row["kind"] == "history")
 
     def _pages_of(self, shard: int) -> list[_Page]:
-        paths = self._progress.glob(f"shard-{shard:06}-*.parquet")
+        paths = self._pages.glob(f"shard-{shard:06}-*.parquet")
         found = ((_PAGE.fullmatch(path.name), path) for path in paths)
         return [_Page(int(name[2]), int(name[3]) + 1, path) for name, path in found if name]
 
@@ -170,11 +216,21 @@ class CampaignFiles:
                 break
             chain.append(max(following, key=lambda page: page.end))
         if end is not None and (chain[-1].end if chain else 0) != end:
-            raise OutputTaken(f"{self._progress} lacks pages of shard {shard} before run {end}; use --resume")
+            raise OutputTaken(f"{self._pages} lacks pages of shard {shard} before run {end}; use --resume")
         return chain
 
     def _file_of(self, shard: int) -> Path:
-        return self._histories / f"part-shard-{shard:06}.parquet"
+        return self._rows / f"part-shard-{shard:06}.parquet"
+
+    def _rows_of(self, path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
+        """Yield the rows of a file, with some of the columns or all."""
+        import pyarrow.parquet as pq
+
+        schema = self.table.schema(columns)
+        with _checked(path, lambda: pq.ParquetFile(path)) as file:
+            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=schema.names)
+            while (some := _checked(path, lambda: _next(batches, schema))) is not None:
+                yield from _dicts(some, self.table.maps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +244,9 @@ class SharedPlace:
         """Return whether this process sees the directory."""
         return Path(self.out, self.mark).exists()
 
-    def files(self) -> CampaignFiles:
+    def files(self, table: CampaignTable = CRASHES) -> CampaignFiles:
         """Return the files of the campaign."""
-        return CampaignFiles(Path(self.out))
+        return CampaignFiles(Path(self.out), table)
 
 
 @contextmanager
@@ -212,19 +268,10 @@ def _write(content: bytes, path: Path) -> None:
         unfinished.write_bytes(content)
 
 
-def _schema(columns: Sequence[str]) -> pa.Schema:
-    return arrow_schema({name: HISTORY_COLUMNS[name] for name in columns})
-
-
-def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a file."""
-    import pyarrow.parquet as pq
-
-    schema = _schema(columns)
-    with _checked(path, lambda: pq.ParquetFile(path)) as file:
-        batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
-        while (some := _checked(path, lambda: _next(batches, schema))) is not None:
-            yield from _dicts(some)
+def _runs_in(table: pa.Table) -> int:
+    """Return the number of runs of a page, whose rows come first."""
+    kinds: list[str] = table.column("kind").to_pylist()
+    return kinds.count("history")
 
 
 def _next(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch | None:
@@ -232,13 +279,13 @@ def _next(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatc
     return None if some is None else some.select(schema.names).cast(schema)
 
 
-def _dicts(some: pa.RecordBatch) -> Iterator[Row]:
+def _dicts(some: pa.RecordBatch, maps: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a batch; maps become dicts.
 
     Arrow makes a Python object for each entry of a map, which takes most of the time of a row.
     """
     names = some.schema.names
-    columns = [_maps(some.column(name)) if name in _MAPS else some.column(name).to_pylist() for name in names]
+    columns = [_maps(some.column(name)) if name in maps else some.column(name).to_pylist() for name in names]
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
 

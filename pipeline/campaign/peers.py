@@ -1,46 +1,44 @@
-"""Campaigns with a peer in Spark tasks: both stores open many crash images.
+"""Campaigns with a peer, which opens the same crash images: what a turn does.
 
 A shard is a number of crash states. Its histories have numbers of their own, so shards share nothing. One JVM of the
-peer serves a shard. Rows of kind `history` have the counts of a history, rows of kind `example` the smallest image of
+peer serves a turn. Rows of kind `history` have the counts of a history, rows of kind `example` the smallest image of
 each number that the peer breaks in the shard, and the row of kind `shard` is the last one of its file.
 
-A shard that failed has one row of kind `shard` with verdict `harness` and the reason. It is carried out again when the
-campaign is resumed. An output directory has `peer-campaign.json` (the request) and
-`peer-histories/part-shard-NNNNNN.parquet`.
+`pipeline.campaign.turns` runs the shards. The rows of a page that sum up its shard so far are the examples, and the row
+of kind `page` with the number of states. They are the whole progress of the shard.
+
+A shard with a lost turn has one row of kind `shard` with verdict `harness` and the reason. It is continued when the
+campaign is resumed. An output directory has `peer-campaign.json` (the request), `peer-histories` (complete shards) and
+`peer-progress` (pages).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tornpage.peers.errors import PeerError
 from tornpage.peers.exploring import Histories, PeerExploration, PeerPlan
 from tornpage.peers.rocketmq.installing import Release
 from tornpage.peers.verdicts import Example, HistoryVerdicts, example_document, example_in
-from tornpage.pipeline.campaign.shard_files import RUNS_OF_A_SHARD, Row, ShardTable
+from tornpage.pipeline.campaign.files import CampaignFiles, CampaignTable
+from tornpage.pipeline.campaign.turns import RUNS_OF_A_SHARD, TurnRows
 from tornpage.pipeline.rows.outputs import claim
-from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.spark.jobs import Death
 from tornpage.pipeline.tables.described import PEER_TABLE
 from tornpage.properties.campaign.workers import Control
 from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.crashes.rows import Row
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["PeerShard", "complete_peer_shards", "explored_in", "peer_campaign", "peer_shards", "prepare_peer_output",
-           "run_peer_shard", "run_peers_serial"]  # fmt: skip
+__all__ = ["PEERS", "PeerCampaign", "PeerProgress", "PeerShard", "explored_in", "peer_shards", "prepare_peer_output"]
 
 REQUEST = "peer-campaign.json"
-ROWS = "peer-histories"
-_TABLE = ShardTable(ROWS, PEER_TABLE)
-Progress = Callable[[int], None]
-"""Called in this process with the number of finished shards."""
+PEERS = CampaignTable(PEER_TABLE, rows="peer-histories", pages="peer-progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,21 @@ class PeerShard:
     release: Release
     plan: PeerPlan
 
+    @property
+    def states(self) -> int:
+        """Return the number of crash states after which the shard ends."""
+        assert self.plan.states is not None
+        return self.plan.states
+
+
+@dataclass(frozen=True, slots=True)
+class PeerProgress:
+    """How far a shard is, and the smallest image so far of each number that the peer breaks."""
+
+    runs: int = 0
+    states: int = 0
+    examples: Mapping[int, Example] = field(default_factory=dict)
+
 
 def peer_shards(release: Release, plan: PeerPlan, *, shards: int, states_per_shard: int) -> list[PeerShard]:
     """Return the shards of a campaign."""
@@ -58,70 +71,63 @@ def peer_shards(release: Release, plan: PeerPlan, *, shards: int, states_per_sha
     return [PeerShard(number, release, each) for number in range(shards)]
 
 
-def run_peer_shard(shard: PeerShard) -> list[Row]:
-    """Carry out the histories of a shard up to its number of states; return its rows.
+@dataclass(frozen=True, slots=True)
+class PeerCampaign:
+    """The kind of campaign in which a peer opens the same crash images."""
 
-    An error of the peer's installation or of the harness is a row with its reason.
-    """
-    started = perf_counter()
-    states_max = shard.plan.states
-    assert states_max is not None
-    found = PeerExploration("")
-    rows: list[Row] = []
-    first = shard.number * RUNS_OF_A_SHARD
+    @property
+    def table(self) -> CampaignTable:
+        """Return the columns and folders of its rows."""
+        return PEERS
 
-    def is_over() -> bool:
-        return False
+    def progress(self, files: CampaignFiles, shard: PeerShard) -> PeerProgress:
+        """Return how far the pages of a shard go. Raises OutputTaken if one is damaged."""
+        pages = files.pages(shard.number)
+        if pages is None:
+            return PeerProgress()
+        *examples, page = pages.sums
+        made = (example_in(row["example"]) for row in examples)
+        return PeerProgress(pages.runs, page["states"], {each.ruling.contract: each for each in made})
 
-    def tell(count: int, at: str) -> None:
-        control_count[0] = count
+    def turn(
+        self, shard: PeerShard, before: PeerProgress, is_paused: Callable[[], bool]
+    ) -> TurnRows[PeerProgress] | Death:
+        """Carry out a turn. It is lost if the installation of the peer or the harness fails."""
+        started = perf_counter()
+        found = PeerExploration("", states=before.states, histories=before.runs, examples=dict(before.examples))
+        rows: list[Row] = []
+        paused, count = False, 0
 
-    control_count = [0]
-    control = Control(is_over, lambda: found.states + control_count[0] >= states_max, tell)
-    try:
-        with Histories(shard.release, shard.plan).opened() as carry_out:
-            for number in itertools.count(first):
-                began, control_count[0] = perf_counter(), 0
-                made = carry_out(number, control).first(states_max - found.states)
-                found.add(made, states_max)
-                rows.append(_history_row(shard, made, perf_counter() - began))
-                if found.states >= states_max:
-                    break
-    except (PeerError, HarnessError) as error:
-        return [_shard_row(shard, "harness", str(error), perf_counter() - started)]
-    rows += [_example_row(shard, example) for _, example in sorted(found.examples.items())]
-    return [*rows, _shard_row(shard, "holds", "", perf_counter() - started)]
+        def tell(states: int, at: str) -> None:
+            nonlocal count
+            count = states
 
+        control = Control(lambda: False, lambda: found.states + count >= shard.states, tell)
+        first = shard.number * RUNS_OF_A_SHARD
+        try:
+            with Histories(shard.release, shard.plan).opened() as carry_out:
+                for number in itertools.count(first + before.runs):
+                    began, count = perf_counter(), 0
+                    made = carry_out(number, control).first(shard.states - found.states)
+                    found.add(made, shard.states)
+                    rows.append(_history_row(shard, made, perf_counter() - began))
+                    if found.states >= shard.states or (paused := is_paused()):
+                        break
+        except (PeerError, HarnessError) as error:
+            return Death(str(error))
+        rows += [_example_row(shard, example) for _, example in sorted(found.examples.items())]
+        seconds = perf_counter() - started
+        last = _end_row(shard, "page", states=found.states) if paused else _end_row(shard, "shard")
+        progress = PeerProgress(found.histories, found.states, found.examples)
+        return TurnRows([*rows, last | {"seconds": seconds}], progress, not paused)
 
-def run_peers_serial(shards: Sequence[PeerShard], out: Path, *, progress: Progress = lambda done: None) -> None:
-    """Run the shards that `out` does not have yet in this process."""
-    done = complete_peer_shards(out)
-    for ended, shard in enumerate(shards):
-        progress(ended)
-        if shard.number not in done:
-            _TABLE.keep(out, shard.number, run_peer_shard(shard))
+    def lost_row(self, shard: PeerShard, how: str) -> Row:
+        """Return the only row of a shard with a lost turn."""
+        return _end_row(shard, "shard", verdict="harness", sentence=how)
 
-
-def peer_campaign(
-    spark: SparkSession, shards: Sequence[PeerShard], out: Path, *, progress: Progress = lambda done: None
-) -> None:
-    """Run the shards that `out` does not have yet in Spark tasks.
-
-    Each shard is one task. The rows come back to this process, which writes them. Finished shards stay when the job or
-    the driver ends early. Raises SparkUnavailable, OSError, and the errors of Spark.
-    """
-    done = complete_peer_shards(out)
-    ended = len(done)
-    progress(ended)
-
-    def keep(shard: PeerShard, answer: list[Row] | Death) -> None:
-        nonlocal ended
-        rows = [_shard_row(shard, "harness", answer.how, 0.0)] if isinstance(answer, Death) else answer
-        _TABLE.keep(out, shard.number, rows)
-        ended += 1
-        progress(ended)
-
-    do_each(spark, [shard for shard in shards if shard.number not in done], run_peer_shard, keep)
+    def resized(self, shard: PeerShard, *, number: int, states: int) -> PeerShard:
+        """Return a shard like this one with another number and another number of states."""
+        return replace(shard, number=number, plan=replace(shard.plan, states=states))
 
 
 def prepare_peer_output(out: Path, shards: Sequence[PeerShard], *, resume: bool) -> None:
@@ -134,19 +140,11 @@ def prepare_peer_output(out: Path, shards: Sequence[PeerShard], *, resume: bool)
     claim(out, asked, name=REQUEST, what="campaign with a peer", resume=resume)
 
 
-def complete_peer_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards with all their rows.
-
-    Raises OutputTaken if a file is damaged.
-    """
-    return _TABLE.complete(out)
-
-
 def explored_in(out: Path, shards: Sequence[PeerShard]) -> PeerExploration:
     """Return the sums over the shards in a directory. Raises OutputTaken if a file is damaged."""
     result = PeerExploration(f"rocketmq:{shards[0].release.version}")
-    wanted = {shard.number for shard in shards}
-    for row in sorted((row for row in _TABLE.stored(out) if row["shard"] in wanted), key=lambda row: row["history"]):
+    files = CampaignFiles(out, PEERS)
+    for row in files.rows(number for number in files.shards() if number < len(shards)):
         if row["kind"] == "history":
             _add(result, row)
         elif row["kind"] == "example":
@@ -186,7 +184,7 @@ def _add(result: PeerExploration, row: Row) -> None:
 
 def _history_row(shard: PeerShard, made: HistoryVerdicts, seconds: float) -> Row:
     own = next((verdict.own[1] for verdict in made.states if verdict.own is not None), "")
-    return _TABLE.row() | {
+    return PEERS.row() | {
         "kind": "history",
         "shard": shard.number,
         "history": made.number,
@@ -206,7 +204,7 @@ def _history_row(shard: PeerShard, made: HistoryVerdicts, seconds: float) -> Row
 
 
 def _example_row(shard: PeerShard, example: Example) -> Row:
-    return _TABLE.row() | {
+    return PEERS.row() | {
         "kind": "example",
         "shard": shard.number,
         "history": example.history,
@@ -217,8 +215,6 @@ def _example_row(shard: PeerShard, example: Example) -> Row:
     }
 
 
-def _shard_row(shard: PeerShard, verdict: str, sentence: str, seconds: float) -> Row:
-    return _TABLE.row() | {
-        "kind": "shard", "shard": shard.number, "verdict": verdict, "sentence": sentence, "seconds": seconds,
-        "history": (shard.number + 1) * RUNS_OF_A_SHARD - 1,
-    }  # fmt: skip
+def _end_row(shard: PeerShard, kind: str, **told: Any) -> Row:
+    last = (shard.number + 1) * RUNS_OF_A_SHARD - 1
+    return PEERS.row(kind=kind, shard=shard.number, history=last, verdict="holds") | told

@@ -79,7 +79,7 @@ CAMPAIGN_TABLE: Columns = {
 }
 
 PEER_TABLE: Columns = {
-    "kind": TableColumn("string", "", "`history` for a run, `example` for the smallest image of a number, `shard`"),
+    "kind": TableColumn("string", "", "`history` for a run, `example` for the smallest image, `shard`, `page`"),
     "shard": TableColumn("int", "", "number of the shard"),
     "history": TableColumn("bigint", "", "number of the run"),
     "verdict": TableColumn("string", "", "holds, broken or harness"),
@@ -98,7 +98,7 @@ PEER_TABLE: Columns = {
 }
 
 TARGET_TABLE: Columns = {
-    "kind": TableColumn("string", "", "`history` for a run, `failure` for a broken promise of a shard, `shard`"),
+    "kind": TableColumn("string", "", "`history` for a run, `failure` for a broken promise, `shard`, `page`"),
     "shard": TableColumn("int", "", "number of the shard"),
     "history": TableColumn("bigint", "", "number of the run"),
     "verdict": TableColumn("string", "", "holds, broken or harness; for shards holds, vacuous, broken or harness"),
@@ -113,8 +113,10 @@ TARGET_TABLE: Columns = {
     "times": TableColumn("bigint", "runs", "of the shard that met the failure; else 0"),
     "contract": TableColumn("bigint", "", "number of the broken guarantee; 0 without one"),
     "sentence": TableColumn("string", "", "what is broken, or the fault of the harness; empty without one"),
+    "expected": TableColumn("string", "", "what the guarantee asks for, in rows of failures; else empty"),
+    "found": TableColumn("string", "", "what the store did instead, in rows of failures; else empty"),
     "token": TableColumn("string", "", "the failing case, as found, for `tornpage replay`; empty without one"),
-    "canary": TableColumn("string", "", "canary that the shard caught, in rows of shards; else empty"),
+    "canary": TableColumn("string", "", "canary that the shard caught, in rows of shards and pages; else empty"),
     "result_hash": TableColumn("string", "", "hash of the shard, in rows of shards; else empty"),
     "seconds": TableColumn("double", "s", "measured"),
 }

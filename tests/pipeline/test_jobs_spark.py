@@ -20,9 +20,11 @@ import pytest
 
 from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.audit.audit_spark import _in_tasks
-from tornpage.pipeline.campaign.campaign import Turn, TurnEnd, campaign, prepare_output, rows_of_shard, take_turn
+from tornpage.pipeline.campaign import targets
+from tornpage.pipeline.campaign.campaign import CrashCampaign, prepare_output, rows_of_shard
 from tornpage.pipeline.campaign.files import CampaignFiles, SharedPlace, shared_place
 from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of, summary_of_rows
+from tornpage.pipeline.campaign.turns import Turn, TurnEnd, campaign, run_serial, take_turn
 from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
 from tornpage.pipeline.spark.jobs import Death, do_each
@@ -33,11 +35,14 @@ from tornpage.pipeline.sweep.sweep import prepare_sweep, run_some, stored_points
 from tornpage.pipeline.tables.described import SWEEP_TABLE
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.explore.crashes.rows import result_hash
+from tornpage.properties.explore.foreign.campaign import TargetPlan
 from tornpage.properties.program.case import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
+TOY = Path(__file__).parents[2] / "examples" / "toy_store.py"
 
 # ---- campaigns ---------------------------------------------------------------------------------------------------
 
@@ -49,16 +54,16 @@ class TellsAndWaits:
     told: Path
     never: Path
 
-    def __call__(self, place: SharedPlace, turn: Turn) -> TurnEnd:
+    def __call__(self, kind: Any, place: SharedPlace, turn: Turn[Any, Any]) -> TurnEnd[Any] | Death:
         if turn.shard.number == 1 and turn.progress.runs:
             self.told.write_text(str(os.getpid()))
             self.never.read_text()
-        return take_turn(place, turn)
+        return take_turn(kind, place, turn)
 
 
-def take_turn_elsewhere(place: SharedPlace, turn: Turn) -> TurnEnd:
+def take_turn_elsewhere(kind: Any, place: SharedPlace, turn: Turn[Any, Any]) -> TurnEnd[Any] | Death:
     """Take a turn on a machine that has another directory of this name."""
-    return take_turn(replace(place, mark="another"), turn)
+    return take_turn(kind, replace(place, mark="another"), turn)
 
 
 def pipes(directory: Path) -> TellsAndWaits:
@@ -86,18 +91,18 @@ def test_a_worker_killed_inside_a_shard_loses_a_turn_and_the_resumed_campaign_en
     prepare_output(out, shards, resume=False)
     with ThreadPoolExecutor(1) as killer, shared_place(out) as place:
         killed = killer.submit(kill_who_tells, take.told)
-        campaign(spark, shards, place, take=take, keep_every_s=0.0)
+        campaign(spark, CrashCampaign(), shards, place, take=take, keep_every_s=0.0)
         assert killed.result() != os.getpid()
         [death] = [row for row in files.rows([0, 1]) if row["verdict"] == "harness"]
         assert (death["kind"], death["shard"], death["states"]) == ("shard", 1, 0)
         assert death["sentence"].startswith("the worker of shard 1 died (its process ended): nothing is known")
         assert files.complete() == {0}
-        assert files.progress(shards[1]).runs == 1
+        assert CrashCampaign().progress(files, shards[1]).runs == 1
         assert summary_in_spark(spark, place, [0, 1]).result_hash != result_hash(serial)
 
         first = (out / "histories/part-shard-000000.parquet").stat().st_mtime_ns
         page = next((out / "progress").iterdir())
-        campaign(spark, shards, place, keep_every_s=0.0)
+        campaign(spark, CrashCampaign(), shards, place, keep_every_s=0.0)
         assert not page.exists()
         assert (out / "histories/part-shard-000000.parquet").stat().st_mtime_ns == first
         found = summary_in_spark(spark, place, [0, 1])
@@ -115,11 +120,41 @@ def test_a_worker_killed_inside_a_shard_loses_a_turn_and_the_resumed_campaign_en
 
 
 @pytest.mark.slow
+def test_a_worker_killed_inside_a_shard_of_a_foreign_store_loses_a_turn_of_that_shard_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Regression: the whole shard was lost, whose rows came back to the driver at its end."""
+    plan = TargetPlan(Settings(target=f"{TOY}:ToyStore"), states=20)
+    shards = targets.target_shards(plan, shards=6, states_per_shard=20)
+    kind, take, out = targets.TargetCampaign(), pipes(tmp_path), tmp_path / "run"
+    files = CampaignFiles(out, targets.TARGETS)
+    targets.prepare_target_output(out, shards, resume=False)
+    with ThreadPoolExecutor(1) as killer, shared_place(out) as place:
+        killed = killer.submit(kill_who_tells, take.told)
+        campaign(spark, kind, shards, place, take=take, keep_every_s=0.0)
+        assert killed.result() != os.getpid()
+        assert files.complete() == {0, 2, 3, 4, 5}
+        (row,) = files.rows([1])
+        assert (row["kind"], row["verdict"], row["sentence"]) == ("shard", "harness", "its process ended")
+        assert kind.progress(files, shards[1]).runs == 1
+        page = next((out / "target-progress").iterdir())
+        campaign(spark, kind, shards, place, keep_every_s=0.0)
+        assert not page.exists()
+    targets.prepare_target_output(tmp_path / "here", shards, resume=False)
+    with shared_place(tmp_path / "here") as place:
+        run_serial(kind, shards, place)
+    resumed, serial = (targets.explored_in(tmp_path / name, shards, is_cut=True) for name in ("run", "here"))
+    assert (resumed[1], serial[1]) == ([], [])
+    assert resumed[0].result_hash == serial[0].result_hash
+    assert resumed[0].tally.lines() == serial[0].tally.lines()
+
+
+@pytest.mark.slow
 def test_rows_of_workers_without_the_directory_are_written_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     shards = [*Plan(Settings(), seed=3, states=250, shard_states=250).shards()]
     prepare_output(tmp_path / "run", shards, resume=False)
     with shared_place(tmp_path / "run") as place:
-        campaign(spark, shards, place, take=take_turn_elsewhere, keep_every_s=0.0)
+        campaign(spark, CrashCampaign(), shards, place, take=take_turn_elsewhere, keep_every_s=0.0)
     assert result_hash(CampaignFiles(tmp_path / "run").rows([0])) == result_hash(rows_of_shard(shards[0]))
 
 

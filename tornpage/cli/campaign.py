@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_OF_OUR_STORE = ("strategy", "history", "plan", "keep-every")
+_OF_OUR_STORE = ("strategy", "history")
 _OF_PEERS = ("every", "writer", "peer-mode", "shrink-seconds")
 _OF_TARGETS = ("answer-seconds", "from")
 """Options that only some campaigns have."""
@@ -140,12 +140,17 @@ def command(
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
+    if cores is not None and not only_plan:
+        refuse("--cores is for --plan")
+    if only_plan:
+        _refuse_given(given, ("out", "resume", "history"), "is not for --plan, which runs nothing; leave it out")
     if target is not None:
-        names = ("peer", *_OF_OUR_STORE, *_OF_PEERS, "cores")
+        names = ("peer", *_OF_OUR_STORE, *_OF_PEERS)
         _refuse_given(given, names, "is not for runs with --target; leave it out")
         outcome, text = _target_campaign(
             target, bug=bug, disk=disk, seed=seed, answer_seconds=answer_seconds, start=start or "open",
             states=states_per_shard, shards=shards, master=master, engine=engine, out=out, resume=resume,
+            keep_every=keep_every, only_plan=only_plan, cores=cores,
         )  # fmt: skip
         if out is not None:
             write_run(Path(out), outcome)
@@ -156,15 +161,12 @@ def command(
         outcome, text = _peer_campaign(
             peer, file_bytes=file_bytes, bug=bug, disk=disk, seed=seed, every=every, writer=writer, mode=peer_mode,
             shrink=shrink, states=states_per_shard, shards=shards, master=master, engine=engine, out=out, resume=resume,
+            keep_every=keep_every, only_plan=only_plan, cores=cores,
         )  # fmt: skip
         if out is not None:
             write_run(Path(out), outcome)
         emit(outcome, as_json=as_json, text=text)
     _refuse_given(given, _OF_PEERS, "is for runs with a peer; give --peer too")
-    if cores is not None and not only_plan:
-        refuse("--cores is for --plan")
-    if only_plan:
-        _refuse_given(given, ("out", "resume", "history"), "is not for --plan, which runs nothing; leave it out")
     from tornpage.outcomes.sharded.campaigns import campaign_outcome, campaign_plan_outcome
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.scheduling import DEFAULT_STRATEGY
@@ -215,17 +217,23 @@ def _peer_campaign(
     engine: "Engine",
     out: str | None,
     resume: bool,
+    keep_every: float | None,
+    only_plan: bool,
+    cores: int | None,
 ) -> tuple[Outcome, str]:
     """Run a campaign in which a peer opens the same crash images."""
-    from tornpage.outcomes.sharded.campaigns import peer_campaign_outcome
+    from tornpage.outcomes.sharded.campaigns import peer_campaign_outcome, peer_plan_outcome
     from tornpage.peers.exploring import EVERY, PeerPlan
     from tornpage.properties.program.case import Settings
 
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)
     plan = PeerPlan(settings, seed, states, None, every or EVERY, 1, writer or "ours", mode or "light")
+    if only_plan:
+        return peer_plan_outcome(plan, peer, shards=shards, cores=1 if engine == "serial" else cores, master=master)
     return peer_campaign_outcome(
-        plan, peer, shards=shards, master=master, engine=engine, out=out, resume=resume, shrink=shrink
-    )
+        plan, peer, shards=shards, master=master, engine=engine, out=out, resume=resume, keep_every_s=keep_every,
+        shrink=shrink,
+    )  # fmt: skip
 
 
 def _target_campaign(
@@ -242,15 +250,22 @@ def _target_campaign(
     engine: "Engine",
     out: str | None,
     resume: bool,
+    keep_every: float | None,
+    only_plan: bool,
+    cores: int | None,
 ) -> tuple[Outcome, str]:
     """Run a campaign of a foreign store.
 
     Workers have other directories, so that paths become absolute.
     """
-    from tornpage.outcomes.sharded.campaigns import target_campaign_outcome
+    from tornpage.outcomes.sharded.campaigns import target_campaign_outcome, target_plan_outcome
     from tornpage.outcomes.targets import absolute_target, usable_settings
     from tornpage.properties.explore.foreign.campaign import TargetPlan
 
     settings = usable_settings(absolute_target(target), bug=bug, disk=disk, answer_seconds=answer_seconds)
     plan = TargetPlan(settings, seed, states, start=start)
-    return target_campaign_outcome(plan, shards=shards, master=master, engine=engine, out=out, resume=resume)
+    if only_plan:
+        return target_plan_outcome(plan, shards=shards, cores=1 if engine == "serial" else cores, master=master)
+    return target_campaign_outcome(
+        plan, shards=shards, master=master, engine=engine, out=out, resume=resume, keep_every_s=keep_every
+    )

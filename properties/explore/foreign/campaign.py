@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Literal
@@ -30,7 +30,7 @@ from tornpage.properties.campaign.engine import (
     shrink_found,
 )
 from tornpage.properties.campaign.replay import Failure, replay, replay_several, signature
-from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.result import CampaignResult, Found
 from tornpage.properties.campaign.shrink import Watch
 from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
@@ -52,7 +52,9 @@ __all__ = [
     "TRIES",
     "Start",
     "TargetPart",
+    "TargetPartRun",
     "TargetPlan",
+    "TargetProgress",
     "TargetResult",
     "TargetTally",
     "run_target_campaign",
@@ -187,13 +189,89 @@ def _unheeded(number: int, tally: TargetTally, failures: list[Failure]) -> None:
     """Do nothing with a run."""
 
 
-@zygotes()
-def run_target_part(plan: TargetPlan, *, first: int, tracker: DirtyTracker, each: TakeRun = _unheeded) -> TargetResult:
-    """Carry out the runs of a plan, numbered from `first` on.
+@dataclass(frozen=True, slots=True)
+class TargetProgress:
+    """Hold what a part has done so far, which is its result.
 
-    Failures are kept as found, without shrinking.
+    Everything on which its next run depends follows from it. `tally` sums up its runs. `canary` is the one that it
+    caught before its first run. `found` has its failures as found, in the order in which they were first met.
     """
-    return explore(_Explorer(plan, tracker, first=first, each=each, shrinks=False))
+
+    tally: TargetTally = field(default_factory=TargetTally)
+    canary: str = ""
+    found: "tuple[Found[Failure], ...]" = ()
+
+    @property
+    def runs(self) -> int:
+        """Return the number of runs."""
+        return self.tally.histories
+
+    @property
+    def states(self) -> int:
+        """Return the number of crash states."""
+        return self.tally.states
+
+    @property
+    def known(self) -> frozenset[tuple[int, str]]:
+        """Return the failures that count against the limit."""
+        return frozenset(signature(each.failure.broken) for each in self.found if not self._is_first_open(each))
+
+    @property
+    def met_first_open(self) -> bool:
+        """Return whether a crash inside the very first open has failed."""
+        return any(map(self._is_first_open, self.found))
+
+    @property
+    def result_hash(self) -> str:
+        """Return the hash of the result, in hexadecimal digits."""
+        return _hash_of(self.tally, self.found)
+
+    def after(self, result: TargetResult) -> "TargetProgress":
+        """Return the progress after a turn that has added its runs to the tally of this one."""
+        found = {_key(each.failure): each for each in self.found}
+        for each in result.found:
+            key, failure = _key(each.failure), Failure(each.failure.case, each.failure.broken)
+            known = found.get(key)
+            found[key] = Found(failure, times=each.times) if known is None else _met_again(known, each.times)
+        return TargetProgress(result.tally, result.canary, tuple(found.values()))
+
+    @staticmethod
+    def _is_first_open(found: "Found[Failure]") -> bool:
+        return is_in_first_open(found.failure.case)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPartRun:
+    """Hold the progress of a part after a turn, and whether another turn follows.
+
+    `interrupted` means that an interrupt ended the turn inside a run.
+    """
+
+    progress: TargetProgress
+    paused: bool
+    interrupted: bool
+
+
+@zygotes()
+def run_target_part(
+    plan: TargetPlan,
+    *,
+    first: int,
+    tracker: DirtyTracker,
+    each: TakeRun = _unheeded,
+    before: TargetProgress | None = None,
+    is_paused: Callable[[], bool] = lambda: False,
+) -> TargetPartRun:
+    """Carry out the runs of a part, numbered from `first` on, or one turn of it.
+
+    The turn continues after the progress `before`. It ends after at least one run once `is_paused` is true, which is
+    asked after each run but the last. Failures are kept as found, without shrinking. The result of all turns together
+    does not depend on where a turn ended.
+    """
+    before = before or TargetProgress()
+    explorer = _Explorer(plan, tracker, first=first, each=each, shrinks=False, before=before, is_paused=is_paused)
+    result = explore(explorer)
+    return TargetPartRun(before.after(result), explorer.paused, result.interrupted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +331,17 @@ class _RunJob:
 
     plan: TargetPlan
     tracker: DirtyTracker
+    reuses: bool
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[_RunPlan, Control], "_RunState"]]:
-        """Return the function that carries out a run."""
+        """Return the function that carries out a run.
+
+        Unless it `reuses` processes, none opens a second directory.
+        """
         pool = ProcessPool()
+        if not self.reuses:
+            pool.end()
         try:
             yield partial(_carry_out, self.plan, pool if self.plan.reuse else None, self.tracker)
         finally:
@@ -280,7 +364,7 @@ class _Explorer:
     """Present runs as parts of a campaign, numbered from `first` on.
 
     The end of a run depends on failures of earlier ones. `each` takes every run. Without `shrinks` failures stay as
-    they were found.
+    they were found. It continues after the runs of `before`, and is `paused` once `is_paused` said so.
     """
 
     launcher: Launcher = "spawn"
@@ -295,13 +379,18 @@ class _Explorer:
         first: int = 0,
         each: TakeRun = _unheeded,
         shrinks: bool = True,
+        before: TargetProgress | None = None,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.job = _RunJob(plan, tracker)
-        self._first, self._each, self._shrinks = first, each, shrinks
+        self._before = before or TargetProgress()
+        self.job = _RunJob(plan, tracker, reuses=not self._before.tally.reused_only)
+        self.paused = False
+        self._first, self._each, self._shrinks, self._is_paused = first, each, shrinks, is_paused
         self._plan, self._tracker = plan, tracker
         self._tally = TargetTally(kills_only=plan.settings.disk == "kill")
-        self._known: frozenset[tuple[int, str]] = frozenset()
-        self._first_open = plan.start == "open"
+        self._tally.add(self._before.tally)
+        self._known = self._before.known
+        self._first_open = plan.start == "open" and not self._before.met_first_open
 
     def parts(self) -> Iterator[_RunPlan]:
         """Yield runs until the requested number of crash states is reached."""
@@ -330,13 +419,20 @@ class _Explorer:
             result.meet(_key(failure), failure)
         self._known, self._first_open = made.known, made.first_open
         self._each(part.number, made.tally, made.failures)
-        return len(self._known) < self._plan.failures_max
+        if len(self._known) >= self._plan.failures_max:
+            return False
+        is_full = self._plan.states is not None and result.tally.states >= self._plan.states
+        self.paused = not is_full and self._is_paused()
+        return not self.paused
 
     def canary(self) -> str:
         """Return the canary if a kill showed its broken promise.
 
-        A store with concurrent callers has a second canary, which is right for a single caller.
+        A store with concurrent callers has a second canary, which is right for a single caller. The first turn of a
+        part has tried it for all turns.
         """
+        if self._before.runs:
+            return self._before.canary
         trial = TargetTrial(self._plan.settings)
         write, entry, callers = trial.book.first_write, SHAPES[trial.shape], trial.promises.callers
         trial.end()
@@ -352,9 +448,7 @@ class _Explorer:
     def conclude(self, result: TargetResult) -> None:
         """Report what never happened."""
         result.silent = result.tally.silent
-        met = [f"{each.failure.broken} {each.failure.case.token()} {each.times}" for each in result.found]
-        text = "\n".join([*result.tally.lines(), *met])
-        result.result_hash = blake2b(text.encode(), digest_size=16).hexdigest()
+        result.result_hash = _hash_of(result.tally, result.found)
 
     def shrink(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
         """Shrink a case with a budget of its own, because a try takes longer here.
@@ -522,6 +616,16 @@ class _RunState:
             self.first_open = False
         else:
             self.known |= {signature(failure.broken)}
+
+
+def _hash_of(tally: TargetTally, found: "Iterable[Found[Failure]]") -> str:
+    """Return the hash of a result: its counts, and its failures as found."""
+    met = [f"{each.failure.broken} {each.failure.case.token()} {each.times}" for each in found]
+    return blake2b("\n".join([*tally.lines(), *met]).encode(), digest_size=16).hexdigest()
+
+
+def _met_again(known: "Found[Failure]", times: int) -> "Found[Failure]":
+    return replace(known, times=known.times + times)
 
 
 def _key(failure: Failure) -> Hashable:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from tornpage.pipeline.campaign.campaign import prepare_output, rows_of_shard, run_serial
+from tornpage.pipeline.campaign.campaign import CrashCampaign, prepare_output, rows_of_shard
 from tornpage.pipeline.campaign.files import CampaignFiles, parquet_of, shared_place
 from tornpage.pipeline.campaign.summary import CURVE_POINTS, Summary, _add_in_order, summary_of, summary_of_rows
+from tornpage.pipeline.campaign.turns import run_serial
 from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import Failure, replay
@@ -90,7 +91,7 @@ def run_here(shards: list[Shard], out: Path, *, keep_every_s: float = 0.0) -> No
     pytest.importorskip("pyarrow")
     prepare_output(out, shards, resume=out.exists())
     with shared_place(out) as place:
-        run_serial(shards, place, keep_every_s=keep_every_s)
+        run_serial(CrashCampaign(), shards, place, keep_every_s=keep_every_s)
     assert not [*out.glob(".seen-*")]
 
 
@@ -144,7 +145,7 @@ def test_a_campaign_that_ends_inside_a_shard_continues_after_the_kept_runs(
     files = CampaignFiles(tmp_path / "run")
     assert files.complete() == set()
     assert files.shards() == []
-    assert files.progress(shard).runs == 2
+    assert CrashCampaign().progress(files, shard).runs == 2
     assert {*explored} == {*runs[:2]}
     explored.clear()
     run_here([shard], tmp_path / "run")
@@ -205,7 +206,7 @@ def test_progress_of_pages_is_the_progress_of_the_runs(tmp_path: Path) -> None:
     assert len(run.histories) == 1
     assert run.breaks
     CampaignFiles(tmp_path).keep_page(0, 0, 1, parquet_of(shard_rows(run)))
-    assert CampaignFiles(tmp_path).progress(shard) == run.progress()
+    assert CrashCampaign().progress(CampaignFiles(tmp_path), shard) == run.progress()
 
 
 @pytest.mark.slow
@@ -218,7 +219,7 @@ def test_pages_that_overlap_are_followed_from_the_first_run(tmp_path: Path) -> N
     files = CampaignFiles(tmp_path)
     for first, end in ((0, 2), (0, 3), (2, 3), (3, 4), (7, 9)):
         files.keep_page(0, first, end, parquet_of([*rows[first:end], page]))
-    assert files.progress(SHARDS[0]).runs == 4
+    assert CrashCampaign().progress(files, SHARDS[0]).runs == 4
     files.keep_shard(0, 4, parquet_of([rows[4], last]))
     assert [row["seed"] for row in files.rows([0])] == ["3:0", "3:1", "3:2", "3:3", "3:4", ""]
     assert not (tmp_path / "progress").exists()
@@ -274,7 +275,7 @@ class GivenFiles(CampaignFiles):
         super().__init__(Path("given"))
         self._given = shards
 
-    def rows(self, shards: Iterable[int], columns: Sequence[str] = ()) -> Iterator[Row]:
+    def rows(self, shards: Iterable[int], columns: Sequence[str] | None = None) -> Iterator[Row]:
         for number in shards:
             yield from self._given[number]
 

@@ -1,11 +1,14 @@
 """Test the estimate of what a campaign costs."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
 
-from tornpage.pipeline.campaign.cost import cost_of, file_and_row_bytes, measured_trial, state_cost
+from tornpage.pipeline.campaign.campaign import CrashCampaign
+from tornpage.pipeline.campaign.cost import cost_of, file_and_row_bytes, measured_trial, processor_seconds, state_cost
 from tornpage.pipeline.campaign.files import parquet_of
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.explore.crashes.rows import Row, rows_of
@@ -38,11 +41,8 @@ def test_a_run_adds_bytes_though_the_row_of_the_shard_makes_a_file_smaller() -> 
     assert file_and_row_bytes(rows_of_runs(1))[1] > 0
 
 
-def runs_of(states: Sequence[int], *, repeated: Sequence[int] = ()) -> list[SeedRun]:
-    runs = [SeedRun(f"1:{place}", repeated=place in repeated) for place in range(len(states))]
-    for run, number in zip(runs, states, strict=True):
-        run.tally.states = number
-    return runs
+def runs_of(states: Sequence[int], *, repeated: Sequence[int] = ()) -> list[Row]:
+    return [{"states": number, "repeated": place in repeated} for place, number in enumerate(states)]
 
 
 def test_a_state_costs_what_later_runs_cost_and_the_first_run_is_that_of_the_shard() -> None:
@@ -60,10 +60,31 @@ def test_a_state_costs_what_later_runs_cost_and_the_first_run_is_that_of_the_sha
 @pytest.mark.slow
 def test_a_trial_measures_a_shard() -> None:
     pytest.importorskip("pyarrow")
-    trial = measured_trial(SHARD, states=150)
+    trial = measured_trial(CrashCampaign(), SHARD, states=150)
     cost = cost_of(trial, shards=3, states_per_shard=1000, cores=2)
     assert trial.runs
     assert trial.row_bytes > 0
     assert trial.explored_s > 0
     assert 0 <= cost.processor_s_min <= cost.processor_s <= cost.processor_s_max
     assert cost.seconds == pytest.approx(cost.processor_s / 3 * 2)
+
+
+def test_processor_time_is_that_of_all_processes_that_were_started() -> None:
+    """A store of another program, or a peer, does most of its work in processes of its own."""
+    spend = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    before = processor_seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", spend], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        while_it_runs = processor_seconds() - before
+        child.communicate("\n")
+    assert 0.25 < while_it_runs <= processor_seconds() - before
+
+
+def test_runs_that_are_never_repeated_have_no_share_of_repeats() -> None:
+    spans, states = [4.0, 0.5, 1.0], [40, 100, 200]
+    runs: list[Row] = [{"states": number} for number in states]
+    assert state_cost(runs, spans)[0] == pytest.approx(1.5 / 300)
+    assert state_cost(runs_of(states), spans)[0] == pytest.approx(1.5 / 300 * 1.05)

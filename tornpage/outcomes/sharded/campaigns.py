@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.cli.progress import counted_progress
@@ -14,14 +14,21 @@ from tornpage.cli.progress import counted_progress
 if TYPE_CHECKING:
     from tornpage.peers.exploring import PeerPlan
     from tornpage.pipeline.campaign.files import SharedPlace
-    from tornpage.pipeline.campaign.peers import PeerShard
     from tornpage.pipeline.campaign.summary import Summary
-    from tornpage.pipeline.campaign.targets import TargetShard
+    from tornpage.pipeline.campaign.turns import Kind, ProgressT, ShardT
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.shards import Shard
     from tornpage.properties.explore.foreign.campaign import TargetPlan
 
-__all__ = ["Engine", "campaign_outcome", "campaign_plan_outcome", "peer_campaign_outcome", "target_campaign_outcome"]
+__all__ = [
+    "Engine",
+    "campaign_outcome",
+    "campaign_plan_outcome",
+    "peer_campaign_outcome",
+    "peer_plan_outcome",
+    "target_campaign_outcome",
+    "target_plan_outcome",
+]
 
 Engine = Literal["spark", "serial"]
 
@@ -59,10 +66,41 @@ def campaign_outcome(
 
 def campaign_plan_outcome(plan: Plan, *, cores: int | None, master: str) -> tuple[Outcome, str]:
     """Return what a campaign will cost, from a short trial, and its text."""
-    from tornpage.pipeline.campaign.campaign import KEEP_EVERY_S
-    from tornpage.pipeline.campaign.cost import cores_of, cost_of, measured_trial
-    from tornpage.pipeline.spark.session import SparkUnavailable, require_packages
+    from tornpage.pipeline.campaign.campaign import CrashCampaign
     from tornpage.properties.explore.crashes.campaign import PlannedShards
+
+    shards = PlannedShards(plan)
+    return _cost_outcome(CrashCampaign(), shards[0], shards=len(shards), seed=plan.seed, cores=cores, master=master)
+
+
+def target_plan_outcome(plan: TargetPlan, *, shards: int, cores: int | None, master: str) -> tuple[Outcome, str]:
+    """Return what a campaign of a foreign store will cost, from a short trial, and its text."""
+    from tornpage.pipeline.campaign.targets import TargetCampaign, target_shards
+
+    assert plan.states is not None
+    (first,) = target_shards(plan, shards=1, states_per_shard=plan.states)
+    return _cost_outcome(TargetCampaign(), first, shards=shards, seed=plan.seed, cores=cores, master=master)
+
+
+def peer_plan_outcome(plan: PeerPlan, peer: str, *, shards: int, cores: int | None, master: str) -> tuple[Outcome, str]:
+    """Return what a campaign with a peer will cost, from a short trial, and its text."""
+    from tornpage.outcomes.peers import releases_named
+    from tornpage.pipeline.campaign.peers import PeerCampaign, peer_shards
+
+    (release,) = releases_named((peer,))
+    assert plan.states is not None
+    (first,) = peer_shards(release, plan, shards=1, states_per_shard=plan.states)
+    return _cost_outcome(PeerCampaign(), first, shards=shards, seed=plan.seed, cores=cores, master=master)
+
+
+def _cost_outcome(
+    kind: Kind[ShardT, ProgressT], first: ShardT, *, shards: int, seed: int, cores: int | None, master: str
+) -> tuple[Outcome, str]:
+    """Return the cost of shards like the first one, from a short trial, and its text."""
+    from tornpage.pipeline.campaign.cost import TrialFailed, cores_of, cost_of, measured_trial
+    from tornpage.pipeline.campaign.turns import KEEP_EVERY_S
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_packages
+    from tornpage.properties.contract import HarnessError
     from tornpage.render.campaign import cost_outcome
 
     cores = cores_of(master) if cores is None else cores
@@ -70,12 +108,13 @@ def campaign_plan_outcome(plan: Plan, *, cores: int | None, master: str) -> tupl
         refuse(f"the master {master!r} does not say how many cores it has; give --cores too")
     try:
         require_packages("pyarrow")
+        trial = measured_trial(kind, first)
     except SparkUnavailable as error:
         refuse(str(error))
-    shards = PlannedShards(plan)
-    trial = measured_trial(shards[0])
-    cost = cost_of(trial, shards=len(shards), states_per_shard=plan.shard_states, cores=cores)
-    return cost_outcome(trial, cost, seed=plan.seed, keep_every_s=KEEP_EVERY_S)
+    except TrialFailed as error:
+        return at_fault("campaign", HarnessError(str(error)), seed=seed)
+    cost = cost_of(trial, shards=shards, states_per_shard=first.states, cores=cores)
+    return cost_outcome(trial, cost, seed=seed, keep_every_s=KEEP_EVERY_S)
 
 
 def _in_memory(shards: Sequence[Shard]) -> tuple[Summary, dict[str, float], str]:
@@ -101,43 +140,66 @@ def _in_files(
     shards: Sequence[Shard], out: Path, engine: Engine, master: str, resume: bool, keep_every_s: float | None
 ) -> tuple[Summary, dict[str, float], str]:
     """Run the shards that `out` lacks; return all sums, and why they ended early."""
-    from tornpage.pipeline.campaign.campaign import KEEP_EVERY_S, campaign, prepare_output, run_serial
-    from tornpage.pipeline.campaign.files import CampaignFiles, shared_place
+    from tornpage.pipeline.campaign.campaign import CrashCampaign, prepare_output
+    from tornpage.pipeline.campaign.files import CampaignFiles
     from tornpage.pipeline.campaign.summary import summary_in_spark, summary_of
     from tornpage.pipeline.spark.interrupts import apart
-    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
-    from tornpage.pipeline.spark.session import require_packages, spark_session
+    from tornpage.pipeline.spark.session import require_packages
 
     require_packages("pyarrow")
     prepare_output(out, shards, resume=resume)
-    files, seconds = CampaignFiles(out), KEEP_EVERY_S if keep_every_s is None else keep_every_s
+    files, failures_max = CampaignFiles(out), shards[0].failures_max
     measured = {"start_s": 0.0, "skipped": float(len(files.complete()))}
-    failures_max, stopped = shards[0].failures_max, ""
+    summaries: list[Summary] = []
 
     def numbers() -> list[int]:
         return [number for number in files.shards() if number < len(shards)]
 
-    def in_spark(place: SharedPlace) -> Summary:
-        started = perf_counter()
-        with (
-            _states_progress(shards) as show,
-            spark_session("tornpage campaign", master=master, short=True) as spark,
-        ):
-            measured["start_s"] = perf_counter() - started
-            campaign(spark, shards, place, keep_every_s=seconds, progress=show)
-            return apart(spark, lambda: summary_in_spark(spark, place, numbers(), failures_max=failures_max))
+    def sum_up(spark: Any, place: SharedPlace) -> None:
+        summaries.append(apart(spark, lambda: summary_in_spark(spark, place, numbers(), failures_max=failures_max)))
 
-    try:
-        with shared_place(out) as place:
-            if engine == "spark":
-                return in_spark(place), measured, ""
-            with _states_progress(shards) as show:
-                run_serial(shards, place, keep_every_s=seconds, progress=show)
-    except spark_failures() as error:
-        stopped = reason_of(error)
-    except KeyboardInterrupt:
-        stopped = "interrupted"
+    stopped, measured["start_s"] = _run_shards(CrashCampaign(), shards, out, engine, master, keep_every_s, after=sum_up)
+    if summaries:
+        return summaries[0], measured, stopped
     return summary_of(files, numbers(), failures_max=failures_max), measured, stopped
+
+
+def _run_shards(
+    kind: Kind[ShardT, ProgressT],
+    shards: Sequence[ShardT],
+    out: Path,
+    engine: Engine,
+    master: str,
+    keep_every_s: float | None,
+    *,
+    after: Callable[[Any, SharedPlace], None] = lambda spark, place: None,
+) -> tuple[str, float]:
+    """Run the shards that `out` lacks, showing progress.
+
+    Returns the reason of an early stop, or an empty text, and the seconds that the start of Spark took. Calls `after`
+    in the session once all have run.
+    """
+    from tornpage.pipeline.campaign.files import shared_place
+    from tornpage.pipeline.campaign.turns import KEEP_EVERY_S, campaign, run_serial
+    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
+    from tornpage.pipeline.spark.session import spark_session
+
+    seconds, start_s = KEEP_EVERY_S if keep_every_s is None else keep_every_s, 0.0
+    try:
+        with shared_place(out) as place, _states_progress(shards) as show:
+            if engine == "serial":
+                run_serial(kind, shards, place, keep_every_s=seconds, progress=show)
+                return "", start_s
+            started = perf_counter()
+            with spark_session("tornpage campaign", master=master, short=True) as spark:
+                start_s = perf_counter() - started
+                campaign(spark, kind, shards, place, keep_every_s=seconds, progress=show)
+                after(spark, place)
+    except spark_failures() as error:
+        return reason_of(error), start_s
+    except KeyboardInterrupt:
+        return "interrupted", start_s
+    return "", start_s
 
 
 def peer_campaign_outcome(
@@ -149,11 +211,12 @@ def peer_campaign_outcome(
     engine: Engine,
     out: str | None,
     resume: bool,
+    keep_every_s: float | None,
     shrink: float | None,
 ) -> tuple[Outcome, str]:
     """Run the shards of a plan with a peer; return the outcome and its text.
 
-    Finished shards are kept in `out`.
+    Finished shards, and pages of others, are kept in `out`.
     """
     from tornpage.outcomes.peers import releases_named, shrink_peer_examples
     from tornpage.peers.shrinking import SECONDS
@@ -174,7 +237,7 @@ def peer_campaign_outcome(
         try:
             require_packages("pyarrow")
             campaigns.prepare_peer_output(directory, planned, resume=resume)
-            stopped = _run_peers(planned, directory, engine, master)
+            stopped, _ = _run_shards(campaigns.PeerCampaign(), planned, directory, engine, master, keep_every_s)
             result = campaigns.explored_in(directory, planned)
         except (OutputTaken, SparkUnavailable) as error:
             refuse(str(error))
@@ -190,28 +253,19 @@ def peer_campaign_outcome(
         return peer_outcome(result, plan, command=command, out=out, verb="campaign")
 
 
-def _run_peers(shards: list[PeerShard], out: Path, engine: Engine, master: str) -> str:
-    """Run the shards; return the reason of an early stop, or an empty text."""
-    from tornpage.pipeline.campaign.peers import peer_campaign, run_peers_serial
-    from tornpage.pipeline.spark.session import spark_session
-
-    def serial(ended: Callable[[int], None]) -> None:
-        run_peers_serial(shards, out, progress=ended)
-
-    def in_spark(ended: Callable[[int], None]) -> None:
-        with spark_session("tornpage campaign", master=master, short=True) as spark:
-            peer_campaign(spark, shards, out, progress=ended)
-
-    states = sum(shard.plan.states or 0 for shard in shards)
-    return _run_whole_shards(serial if engine == "serial" else in_spark, len(shards), states)
-
-
 def target_campaign_outcome(
-    plan: TargetPlan, *, shards: int, master: str, engine: Engine, out: str | None, resume: bool
+    plan: TargetPlan,
+    *,
+    shards: int,
+    master: str,
+    engine: Engine,
+    out: str | None,
+    resume: bool,
+    keep_every_s: float | None,
 ) -> tuple[Outcome, str]:
     """Run the shards of a foreign store; return the outcome and its text.
 
-    `plan.states` are those of a shard. Finished shards are kept in `out`.
+    `plan.states` are those of a shard. Finished shards, and pages of others, are kept in `out`.
     """
     from tornpage.outcomes.targets import refusing_targets
     from tornpage.pipeline.campaign import targets as campaigns
@@ -229,7 +283,7 @@ def target_campaign_outcome(
         try:
             require_packages("pyarrow")
             campaigns.prepare_target_output(directory, planned, resume=resume)
-            stopped = _run_targets(planned, directory, engine, master)
+            stopped, _ = _run_shards(campaigns.TargetCampaign(), planned, directory, engine, master, keep_every_s)
             seconds = perf_counter() - started
             result, lost = campaigns.explored_in(directory, planned, is_cut=bool(stopped))
         except (OutputTaken, SparkUnavailable) as error:
@@ -243,38 +297,8 @@ def target_campaign_outcome(
     return target_outcome(result, plan, command=command, out=out, verb="campaign")
 
 
-def _run_targets(shards: list[TargetShard], out: Path, engine: Engine, master: str) -> str:
-    """Run the shards; return the reason of an early stop, or an empty text."""
-    from tornpage.pipeline.campaign.targets import run_targets_serial, target_campaign
-    from tornpage.pipeline.spark.session import spark_session
-
-    def serial(ended: Callable[[int], None]) -> None:
-        run_targets_serial(shards, out, progress=ended)
-
-    def in_spark(ended: Callable[[int], None]) -> None:
-        with spark_session("tornpage campaign", master=master, short=True) as spark:
-            target_campaign(spark, shards, out, progress=ended)
-
-    states = sum(shard.plan.states or 0 for shard in shards)
-    return _run_whole_shards(serial if engine == "serial" else in_spark, len(shards), states)
-
-
-def _run_whole_shards(run: Callable[[Callable[[int], None]], None], shards: int, states: int) -> str:
-    """Run shards, showing progress; return the reason of an early stop, or an empty text."""
-    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
-
-    try:
-        with counted_progress("campaign", total=states, unit="states") as show:
-            run(lambda done: show(states * done / shards, f"{done} of {shards} shards"))
-    except spark_failures() as error:
-        return reason_of(error)
-    except KeyboardInterrupt:
-        return "interrupted"
-    return ""
-
-
 @contextmanager
-def _states_progress(shards: Sequence[Shard]) -> Iterator[Callable[[int, int], None]]:
+def _states_progress(shards: Sequence[ShardT]) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes the number of states and of finished shards.
 
     The bar counts states.
