@@ -1,8 +1,10 @@
 """Test campaigns of a foreign store: kept by shard, resumable, equal in Spark and here."""
 
 import json
+import os
 import pickle
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.properties.foreign.test_open_many import Log
 from tornpage.cli.campaign import command
 from tornpage.outcomes.targets import absolute_target
 from tornpage.pipeline.campaign.files import CampaignFiles, parquet_of, shared_place
@@ -86,16 +89,42 @@ def test_an_interrupted_campaign_ends_with_the_hash_of_a_whole_one(tmp_path: Pat
 REUSED = Path(__file__).parents[2] / "properties" / "foreign" / "test_open_many.py"
 
 
+class HalfMade(Log):
+    """Does not open again after a crash between the two files of its very first open."""
+
+    def __init__(self, directory: str) -> None:
+        begun, made = (Path(directory, name) for name in ("begun", "made"))
+        if begun.exists() and not made.exists():
+            raise OSError("half made")
+        begun.touch()
+        super().__init__(directory)
+        made.touch()
+        top = os.open(directory, os.O_RDONLY)
+        os.fsync(top)
+        os.close(top)
+
+
+class Refuses(Log):
+    """Does not open with some messages as the last one, for one of many reasons."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+        drawn = zlib.crc32(json.dumps(self.lines[-1:]).encode())
+        if self.lines and drawn % 6 == 0:
+            raise OSError(f"reason {chr(97 + drawn // 6 % 26)}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plan",
     [
-        replace(PLAN, states=40),
         replace(PLAN, states=40, start="first-answer", settings=replace(PLAN.settings, disk="kill")),
+        replace(PLAN, states=40),
+        TargetPlan(Settings(target=f"{__file__}:HalfMade"), states=90),
+        TargetPlan(Settings(target=f"{__file__}:Refuses"), states=150),
         TargetPlan(Settings(target=f"{REUSED}:Carries"), states=40, seed=3),
-        TargetPlan(Settings(target=f"{REUSED}:Unsynced"), states=60, failures_max=4),
     ],
-    ids=["failures of the first open", "kills", "a failure of reused processes", "failures"],
+    ids=["kills", "one failure", "the first open", "many failures", "reused processes"],
 )
 def test_a_shard_in_turns_has_the_rows_and_the_hash_of_a_shard_in_one_turn(plan: TargetPlan, tmp_path: Path) -> None:
     """Everything on which a later run depends is in the progress, and in the last page."""
