@@ -80,7 +80,8 @@ def test_processor_time_is_that_of_all_processes_that_were_started() -> None:
         child.stdout.readline()
         while_it_runs = processor_seconds() - before
         child.communicate("\n")
-    assert 0.25 < while_it_runs <= processor_seconds() - before
+    assert while_it_runs > 0.25
+    assert processor_seconds() - before > 0.25
 
 
 def test_runs_that_are_never_repeated_have_no_share_of_repeats() -> None:
