@@ -160,7 +160,7 @@ def test_a_campaign_goes_on_after_an_interrupt_and_ends_as_the_serial_one(java: 
     command = Command(*CAMPAIGN, "--out", str(out))
     command.wait_for(str(out / "histories/part-shard-000000.parquet"))
     code, said, complaint = command.interrupt()
-    assert (code, complaint) == (130, "")
+    assert (code, complaint) == (130, "interrupted\n")
     assert json.loads(said)["figures"]["shards_complete"] >= 1
 
     def document(*more: str) -> dict[str, object]:
