@@ -6,8 +6,8 @@ owners and of members say which process owns a queue, and rules 1 to 4 are state
 
 1. Progress with a lease that is not that of the present owner is refused. If the group has no progress, the numbers of
    the queue have restarted, and the lease is void from then on.
-2. Progress never decreases, and does not pass the end of its queue. A first offset stays. A queue whose numbers have
-   restarted loses its owner, if that one has pulled.
+2. Progress never decreases by a request, and does not pass the end of its queue. A first offset stays. A queue whose
+   numbers have restarted loses its owner, if that one has pulled. So does one whose progress was removed.
 3. A second process with the id of a member gets no queue. A claim that does not wait for the owner gets a queue whose
    owner is no member any more.
 4. A group without a configuration is unknown if the broker creates none. One that may not consume is refused. Both may
@@ -55,7 +55,8 @@ from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig, TopicCo
 from tornpage.impl.parts import Parts
 from tornpage.model.consumers.membership import Member, Membership
 from tornpage.model.consumers.owners import Owners
-from tornpage.properties.consumers.host import BROKER, TOPIC, BrokerHost
+from tornpage.properties.consumers.direct import DIRECT_GROUPS
+from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC, BrokerHost
 from tornpage.properties.contract import GuaranteeBroken, observed
 
 __all__ = ["SERVED_GROUPS", "use_broker"]
@@ -67,7 +68,7 @@ SERVED_GROUPS = tuple(f"W{number}" for number in range(8))
 _CLOSED, _UNKNOWN, _TOPIC = "W-closed", "W-unknown", "W-topic"
 _CLIENTS, _PROCESSES = ("a", "b"), ("1", "2")
 _VERBS = ("beat", "lock", "lock", "lock", "unlock", "update", "update", "update", "pull", "pull", "query",
-          "leave", "time", "ask", "end", "closed")  # fmt: skip
+          "leave", "time", "ask", "end", "closed", "vanish")  # fmt: skip
 _TIMES_MS = (1, 30_000, _LIVE_MS, _LIVE_MS + 1, _EXPIRES_MS + 1)
 _ALL = Subscription(TOPIC)
 _PULLED = {
@@ -167,22 +168,7 @@ class _Run:
             case "unlock":
                 self._unlock(client, process, queue)
             case "update":
-                lease, number = self._lease(queue)
-                was = self._progress(queue)
-                offset, only_if_absent = rng.randrange(8), rng.random() < 0.3
-                expected = self._fenced(queue, lease, number) or self._raised(
-                    queue, offset, only_if_absent=only_if_absent
-                )
-                request = UpdateOffset(self.group, named, offset, lease, only_if_absent)
-                answer = self._ask(request, client)
-                found = (answer.status.name, answer.offset) if isinstance(answer, OffsetUpdated) else _reason(answer)
-                _is("the answer to progress", expected, found)
-                if was is None and isinstance(answer, OffsetUpdated):
-                    _is(
-                        "the first offset on disk",
-                        answer.offset,
-                        self.host.saved_progress().get((TOPIC, self.group, queue)),
-                    )
+                self._update(named, client, *self._lease(queue))
             case "pull":
                 self._pull(named, client)
             case "query":
@@ -191,6 +177,9 @@ class _Run:
                 self._ask_about(named)
             case "closed":
                 self._refused_groups(named)
+            case "vanish":
+                self._vanish()
+                self._update(named, client, None, 0)
         _is("the stored progress", self._progress(queue), self.host.store.query_offset(self.group, TOPIC, queue)
             if self._progress(queue) is not None else None)  # fmt: skip
 
@@ -296,6 +285,37 @@ class _Run:
         else:
             _is("the refusal of a pull", expected, _reason(answer))
         _is("the progress after a pull", progress, self._progress(queue))
+
+    def _update(self, named: MessageQueue, client: str, lease: Lease | None, number: int) -> None:
+        """Send progress.
+
+        Only a first offset is on disk before its answer. The store saves the others later.
+        """
+        rng, queue, was = self.rng, named.queue_id, self._progress(named.queue_id)
+        offset, only_if_absent, written = rng.randrange(8), rng.random() < 0.3, len(self.host.files.events)
+        expected = self._fenced(queue, lease, number) or self._raised(queue, offset, only_if_absent=only_if_absent)
+        answer = self._ask(UpdateOffset(self.group, named, offset, lease, only_if_absent), client)
+        found = (answer.status.name, answer.offset) if isinstance(answer, OffsetUpdated) else _reason(answer)
+        _is("the answer to progress", expected, found)
+        if was is None and isinstance(answer, OffsetUpdated):
+            saved = self.host.saved_progress().get((TOPIC, self.group, queue))
+            _is("the first offset on disk", answer.offset, saved)
+        else:
+            _is("the number of writes of progress", 0, len(self.host.files.events) - written)
+
+    def _vanish(self) -> None:
+        """Let the progress of the group vanish, as an operator who removes unused progress does.
+
+        Leases stay until the next request about their queue.
+        """
+        store = self.host.store
+        for queue in store.consumer_offsets(TOPIC).get(self.group, {}):
+            least = partial(store.commit_offset, self.group, TOPIC, queue, self._bounds(queue)[0])
+            observed("commit_offset", least)
+        groups = {GROUP, *DIRECT_GROUPS, *SERVED_GROUPS, *store.consumer_offsets(TOPIC)}
+        kept = {(topic, group) for group in groups for topic in store.topics_of_group(group)} - {(TOPIC, self.group)}
+        observed("scan_unsubscribed_topic", partial(store.scan_unsubscribed_topic, kept))
+        _is("the progress that was removed", {}, store.consumer_offsets(TOPIC).get(self.group, {}))
 
     def _query(self, named: MessageQueue) -> None:
         stored = self.host.store.consumer_offsets(TOPIC).get(self.group, {})
