@@ -3,17 +3,20 @@
 `DEFAULTS` has the value of each setting that is not given, by the kind of settings. `cases` lists values at the limits
 and one past them, with the setting that is refused. `derived` lists values that follow from settings.
 
-Source: `DefaultMQPushConsumer`, `ClientConfig`, `ProcessQueue`, `RebalanceLockManager`, `ConsumerManager` of RocketMQ
-4.9.3, and the texts of the settings.
+Source: `DefaultMQPushConsumer`, `ClientConfig`, `ProcessQueue`, `RebalanceLockManager`, `ConsumerManager`,
+`TopicConfig`, `SubscriptionGroupConfig` and `ConsumerFilterData` of RocketMQ 4.9.3, and the texts of the settings.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["DEFAULTS", "Case", "Kind", "cases", "derived"]
+__all__ = ["DEFAULTS", "SUBSCRIBED", "Case", "Kind", "cases", "derived"]
 
-Kind = Literal["member", "broker", "pull", "context"]
-"""The settings of a member, of the broker's part and of a pull consumer, and what a listener may set for its batch."""
+Kind = Literal["member", "broker", "pull", "context", "topic", "group", "filter", "version"]
+"""The settings of a member, of the broker's part and of a pull consumer, and what a listener may set for its batch.
+
+The last four are entries of the broker's tables, and the version of a table.
+"""
 
 _NAMES: Mapping[Kind, Mapping[str, Any]] = {
     "member": {"consumer_group": "G", "client_id": "c"},
@@ -46,6 +49,20 @@ DEFAULTS: Mapping[Kind, Mapping[str, Any]] = {
     },
     "pull": {},
     "context": {"ack_index": None, "delay_level": 0, "suspend_ms": None, "auto_commit": True},
+    "topic": {
+        "read_queue_nums": 16, "write_queue_nums": 16, "perm": 6, "topic_filter_type": "SINGLE_TAG",
+        "topic_sys_flag": 0, "order": False,
+    },
+    "group": {
+        "consume_enable": True, "consume_from_min_enable": True, "consume_broadcast_enable": True,
+        "retry_queue_nums": 1, "retry_max_times": 16, "broker_id": 0, "which_broker_when_consume_slowly": 1,
+        "notify_consumer_ids_changed_enable": True,
+    },
+    "filter": {
+        "expression": "", "expression_type": "SQL92", "born_time": 0, "dead_time": 0, "client_version": 0,
+        "bloom_filter_data": {},
+    },
+    "version": {"counter": 0, "timestamp": 0},
 }  # fmt: skip
 """The value of each setting that is not given. Choices are the names of their values."""
 
@@ -70,6 +87,16 @@ _MESSAGES = ("pull_batch_size", "consume_message_batch_max_size")
 _MESSAGES_MAX = 1_024
 _MINUS_ONE_OR_MORE = ("pull_threshold_for_topic", "pull_threshold_size_for_topic")
 _UNLIMITED = (1 << 31) - 1
+
+SUBSCRIBED = (
+    ("*", "TAG", ""), ("A", "TAG", ""), ("A || B", "TAG", ""), ("a =", "TAG", ""), ("a = 'b'", "SQL92", ""),
+    ("a > 5 AND b IS NULL", "SQL92", ""), ("a =", "SQL92", "expression"), ("*", "SQL", "kind"), ("*", "tag", "kind"),
+    ("*", "", "kind"), ("*", "TAG", "topic"),
+)  # fmt: skip
+"""Expressions of subscriptions with their kind, and what each is refused for.
+
+The topic of the last one has no name.
+"""
 
 
 class Case(NamedTuple):

@@ -13,6 +13,7 @@ from tornpage.impl.consumer.queues import MessageQueue
 from tornpage.impl.consumer.running import ConsumeContext
 from tornpage.impl.consumer.settings import BrokerSettings, ConsumeFromWhere, ConsumerSettings, MessageModel
 from tornpage.impl.errors import BadConfig
+from tornpage.impl.groups.broker_configs import ConsumerFilterData, DataVersion, SubscriptionGroupConfig, TopicConfig
 from tornpage.impl.parts import Parts
 from tornpage.model.consumers.settings import DEFAULTS, Kind, cases, derived
 from tornpage.properties.contract import GuaranteeBroken, observed
@@ -20,7 +21,7 @@ from tornpage.properties.contract import GuaranteeBroken, observed
 __all__ = ["PARTS", "consumer_settings_are_checked"]
 
 PARTS = 4
-_NAMES = ("consumer_group", "client_id", "broker_name", "queue")
+_NAMES = ("consumer_group", "client_id", "broker_name", "queue", "topic_name", "group_name", "topic")
 """The settings without a default, or with a name for one."""
 _CHOICES: Mapping[str, type[Enum]] = {"message_model": MessageModel, "consume_from_where": ConsumeFromWhere}
 
@@ -52,6 +53,10 @@ def _defaults_are_right() -> None:
         ("member", _settings("member", {"consumer_group": "G", "client_id": "c"})),
         ("broker", _settings("broker", {"broker_name": "b"})),
         ("context", ConsumeContext(MessageQueue("T", "b", 0))),
+        ("topic", TopicConfig("T")),
+        ("group", SubscriptionGroupConfig("G")),
+        ("filter", ConsumerFilterData("G", "T")),
+        ("version", DataVersion()),
     )
     for kind, made in kinds:
         expected = dict(DEFAULTS[kind])

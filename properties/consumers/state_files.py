@@ -16,7 +16,8 @@ from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
 from tornpage.impl.groups.fastjson import parse, written
 from tornpage.impl.guards import make_guard
 from tornpage.impl.parts import Parts
-from tornpage.model.consumers.state_files import TORN, Offsets, StateFile
+from tornpage.model.consumers.settings import DEFAULTS, Kind
+from tornpage.model.consumers.state_files import STORED, TORN, Offsets, StateFile, text_of
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.config_files import parse_config
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -32,6 +33,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "groups": (GROUPS, "subscriptionGroupTable"),
     "filters": (FILTERS, "filterDataByTopic"),
 }
+_DEFAULTS_OF: Mapping[str, Kind] = {"topics": "topic", "groups": "group", "filters": "filter"}
 _HARMS = ("main lost", "main empty", "main torn", "both torn", "backup lost", "main other", "main foreign")
 _TEXTS: Mapping[str, bytes] = {
     "empty": b"", "torn": b'{"offsetTable":{', "other": b'["no table"]',
@@ -48,7 +50,10 @@ def use_state_files(seed: int, parts: Parts, *, tracker: DirtyTracker) -> None:
         return
     files = RecordingFiles(EMPTY_DISK, tracker=tracker)
     files.make_directory(_DIRECTORY)
-    if rng.random() < 0.5:
+    if rng.random() < 0.3:
+        for kind in STORED:
+            _stored_is_read(kind, files, parts, rng)
+    elif rng.random() < 0.5:
         _Table(rng.choice(tuple(_KINDS)), files, parts, rng).run()
     else:
         _Progress(files, parts, rng, light=rng.random() < 0.3).run()
@@ -94,6 +99,13 @@ class _Owner:
         """Load the file by a new owner."""
         raise NotImplementedError
 
+    def read_anew(self) -> tuple[dict[Any, Any], list[str]]:
+        """Load the file by a new owner.
+
+        Returns the entries as plain values, and the codes of the findings.
+        """
+        raise NotImplementedError
+
     def compare(self, verb: str) -> None:
         """Compare answers and the decoded file with its backup."""
         self._is(f"the file after {verb}", self.file.main, self.read(self.path))
@@ -110,7 +122,10 @@ class _Owner:
             self.files.close(file)
         if stored in _TEXTS.values():
             return TORN
-        return parse_config(stored)
+        try:
+            return parse_config(stored)
+        except ValueError as error:
+            raise GuaranteeBroken(13, f"{path} has no valid document", found=str(stored[:200])) from error
 
     def harm(self, harm: str) -> None:
         """Lose or replace the file, its backup, or both."""
@@ -155,11 +170,21 @@ class _Table(_Owner):
     def verbs(self) -> tuple[str, ...]:
         return ("put", "put", "put", "delete", "save", "reload", "harm")
 
-    def reload(self) -> None:
+    def _load(self) -> None:
         self.table = self.parts.of(ConfigTable)(
             self.config_file(), self.shape, clock=lambda: self.now_ms, guard=self.parts.of(make_guard)
         )
         observed("load", self.table.load)
+
+    def read_anew(self) -> tuple[dict[Any, Any], list[str]]:
+        self._load()
+        found = {
+            key: {name: getattr(entry, name) for name in entry.__slots__} for key, entry in self.table.all().items()
+        }
+        return found, [each.code for each in self.table.findings]
+
+    def reload(self) -> None:
+        self._load()
         observed("make_durable", self.table.make_durable)
         document = self.loaded(self.table.findings)
         self.is_saved, self.version = True, {"counter": 0, "timestamp": 0}
@@ -192,13 +217,16 @@ class _Table(_Owner):
         name = rng.choice(_NAMES)
         key: Any = (rng.choice(_TOPICS), name) if self.kind == "filters" else name
         if verb == "save":
+            before = len(self.files.events)
             observed("save", self.table.save)
             if not self.is_saved:
                 self.file = self.file.saved(self._document())
+            else:
+                self._is("the number of writes of a save without a change", 0, len(self.files.events) - before)
             self.is_saved = True
             return
         if verb == "put":
-            self.entries = {**self.entries, key: self._drawn(key)}
+            self.entries = {**self.entries, key: self.drawn(key)}
             observed("put", partial(self.table.put, key, self.entries[key]))
         else:
             is_there = key in self.entries
@@ -213,7 +241,8 @@ class _Table(_Owner):
         else:
             self.file = self.file.saved(self._document())
 
-    def _drawn(self, key: Any) -> Any:
+    def drawn(self, key: Any) -> Any:
+        """Return a drawn entry."""
         rng = self.rng
         if self.kind == "topics":
             return TopicConfig(
@@ -260,11 +289,19 @@ class _Progress(_Owner):
     def verbs(self) -> tuple[str, ...]:
         return ("commit", "commit", "commit", "clone", "remove", "restart", "save", "save", "reload", "harm", "cut")
 
-    def reload(self) -> None:
+    def _load(self) -> None:
         self.owner = self.parts.of(ConsumerOffsets)(
             self.config_file(), light=self.light, interval_ms=5_000, guard=self.parts.of(make_guard)
         )
         observed("load", self.owner.load)
+
+    def read_anew(self) -> tuple[dict[Any, Any], list[str]]:
+        self._load()
+        found = {(topic, group): offsets for topic in _TOPICS for group, offsets in self.owner.of_topic(topic).items()}
+        return found, [each.code for each in self.owner.findings]
+
+    def reload(self) -> None:
+        self._load()
         observed("make_durable", self.owner.make_durable)
         document = self.loaded(self.owner.findings)
         self.is_changed = False
@@ -291,9 +328,12 @@ class _Progress(_Owner):
         return {"lmqOffsetTable": light, "offsetTable": plain} if self.light else {"offsetTable": plain}
 
     def _save(self) -> None:
+        before = len(self.files.events)
         observed("save", self.owner.save)
         if self.offsets != self.saved or self.is_changed:
             self.file = self.file.saved(self._document(self.offsets))
+        else:
+            self._is("the number of writes of a save without a change", 0, len(self.files.events) - before)
         self.saved, self.is_changed = self.offsets, False
 
     def step(self, verb: str) -> None:
@@ -390,9 +430,13 @@ _DEPTH = 60
 
 
 def _documents_are_kept(rng: Random) -> None:
-    """Contract 13: a document is read as it was written, and an invalid one is refused."""
+    """Contract 13: a document has its layout and is read as it was written.
+
+    An invalid one is refused.
+    """
     document = _drawn(rng, 3)
     text = observed("written", partial(written, document))
+    _has_layout(document, text)
     for what, found in (
         ("the store", observed("parse", partial(parse, text))),
         ("the harness", parse_config(text.encode())),
@@ -401,6 +445,9 @@ def _documents_are_kept(rng: Random) -> None:
         if found != wanted:
             raise GuaranteeBroken(13, f"{what} reads another document than was written", str(wanted), str(found))
     keyed = {(("b", 1), ("a", "x")): [document], (("b", 2), ("a", "y")): 1}
+    _has_layout(keyed, observed("written", partial(written, keyed)))
+    every = "".join(map(chr, (*range(0x110), *range(0x2026, 0x202B), 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFFFF)))
+    _has_layout([every], observed("written", partial(written, [every])))
     if parse(written(keyed)) != keyed:
         raise GuaranteeBroken(13, "a document with objects as keys is read otherwise", str(keyed))
     if parse("[" * _DEPTH + "]" * _DEPTH) is None:
@@ -411,6 +458,39 @@ def _documents_are_kept(rng: Random) -> None:
         except ValueError:
             continue
         raise GuaranteeBroken(13, "an invalid document is read", f"ValueError for {invalid[:30]!r}", repr(found))
+
+
+def _has_layout(document: Any, text: str) -> None:
+    """Compare the text of a document with that of the model."""
+    if text != text_of(document):
+        raise GuaranteeBroken(13, "a document is written otherwise than RocketMQ does", text_of(document), text)
+
+
+def _stored_is_read(kind: str, files: RecordingFiles, parts: Parts, rng: Random) -> None:
+    """Contract 13: a file of another program is read, and what it has besides is kept."""
+    text, expected = rng.choice(tuple(STORED[kind].items()))
+    owner: _Owner = _Progress(files, parts, rng, light=False) if kind == "progress" else _Table(kind, files, parts, rng)
+    kept = text.replace("{", '{"others":[1],', 1) if text.startswith("{") and text != "{}" else text
+    file = files.create(owner.path)
+    files.pwrite(file, kept.encode(), 0)
+    files.close(file)
+    found, codes = owner.read_anew()
+    wanted = expected if kind == "progress" or expected is None else _with_defaults(kind, expected)
+    if (found, codes) != (wanted or {}, ["config_file_unreadable"] if expected is None else []):
+        raise GuaranteeBroken(13, f"a file of {kind} is read otherwise: {kept}", str(wanted), f"{found} {codes}")
+    if isinstance(owner, _Table):
+        key: Any = ("U", "h") if kind == "filters" else "U"
+        observed("put", partial(owner.table.put, key, owner.drawn(key)))
+        observed("save", owner.table.save)
+        others = owner.read(owner.path)
+        if expected is not None and kept != text and (not isinstance(others, dict) or others.get("others") != [1]):
+            raise GuaranteeBroken(13, f"a file of {kind} loses what another program wrote", kept, str(others))
+
+
+def _with_defaults(kind: str, expected: Mapping[Any, Mapping[str, Any]]) -> dict[Any, Any]:
+    """Return the whole entries of a table, with the stated defaults."""
+    defaults = DEFAULTS[_DEFAULTS_OF[kind]]
+    return {key: {**defaults, **given} for key, given in expected.items()}
 
 
 def _drawn(rng: Random, depth: int) -> Any:
