@@ -503,7 +503,10 @@ class UseBroker:
     op: Literal["use_broker"] = "use_broker"
 
 
-MemberPart = Literal["heartbeats", "rebalance", "leases", "hand_over", "first_offsets", "listener", "pulls"]
+MemberPart = Literal[
+    "heartbeats", "rebalance", "leases", "hand_over", "first_offsets", "listener", "pulls", "running", "calls",
+    "pull_consumer", "subscriptions",
+]  # fmt: skip
 """A part of a member that is used alone."""
 
 

@@ -7,6 +7,8 @@ time, every answer of the part, and when it wants to be stepped next are those o
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count as count_from
+from itertools import islice
 from random import Random
 from typing import Any, cast
 
@@ -39,12 +41,16 @@ from tornpage.model.consumers.member.pulling import Place, Pulling
 from tornpage.model.consumers.member.returning import Pulled, Returning
 from tornpage.model.consumers.member.starting import Starting
 from tornpage.properties.consumers.caching import message_at
+from tornpage.properties.consumers.calling import use_calls, use_pull_consumer, use_subscriptions
+from tornpage.properties.consumers.running import use_running
 from tornpage.properties.consumers.scripted import BROKERS, Script, differs
 from tornpage.properties.contract import observed
 
-__all__ = ["MEMBER_PARTS", "use_member_part"]
+__all__ = ["MEMBER_PARTS", "further_seeds", "use_member_part"]
 
 _STEPS = 40
+_SEED_STEP = 1 << 24
+"""The distance of the seeds of one use, more than the greatest seed that is drawn."""
 _GROUP, _ME = "g", "c"
 _BEGINS_MS = (0, 1_000_000)
 _LEAPS_MS = (0, 1, 999, 1_000, 5_000, 21_000, 31_000, 60_000, 60_001)
@@ -52,8 +58,15 @@ _TOPICS = ("T", "U")
 
 
 def use_member_part(name: str, seed: int, parts: Parts) -> None:
-    """Use a part of a member. Raises GuaranteeBroken."""
-    MEMBER_PARTS[name](seed, parts)
+    """Use a part of a member, and again with further seeds. Raises GuaranteeBroken."""
+    count, use = MEMBER_PARTS[name]
+    for each in further_seeds(seed, count):
+        use(each, parts)
+
+
+def further_seeds(seed: int, count: int) -> Iterator[int]:
+    """Yield a seed and others that follow from it, so that an operation holds only one."""
+    return islice(count_from(seed, _SEED_STEP), count)
 
 
 class _Run:
@@ -744,13 +757,17 @@ def _use_pulls(seed: int, parts: Parts) -> None:
             return  # the consumer takes the queue from here
 
 
-MEMBER_PARTS: dict[str, Callable[[int, Parts], None]] = {
-    "heartbeats": _use_heartbeats,
-    "rebalance": _use_rebalance,
-    "leases": _use_leases,
-    "hand_over": _use_hand_over,
-    "first_offsets": _use_first_offsets,
-    "listener": _use_listener,
-    "pulls": _use_pulls,
+MEMBER_PARTS: dict[str, tuple[int, Callable[[int, Parts], None]]] = {
+    "heartbeats": (4, _use_heartbeats),
+    "rebalance": (2, _use_rebalance),
+    "leases": (2, _use_leases),
+    "hand_over": (3, _use_hand_over),
+    "first_offsets": (1, _use_first_offsets),
+    "listener": (2, _use_listener),
+    "pulls": (4, _use_pulls),
+    "running": (8, use_running),
+    "calls": (3, use_calls),
+    "pull_consumer": (4, use_pull_consumer),
+    "subscriptions": (4, use_subscriptions),
 }
-"""The parts by name."""
+"""The parts by name. A quick part is used with several seeds at a time."""

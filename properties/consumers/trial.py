@@ -95,7 +95,7 @@ from tornpage.properties.consumers.closing import close_broker
 from tornpage.properties.consumers.direct import DirectGroups
 from tornpage.properties.consumers.host import BORN_MS, BROKER, GROUP, TAG, TOPIC, BrokerHost, entry_of
 from tornpage.properties.consumers.local_progress import crash_local_progress, judge_local_progress
-from tornpage.properties.consumers.member_parts import use_member_part
+from tornpage.properties.consumers.member_parts import further_seeds, use_member_part
 from tornpage.properties.consumers.membership import use_members
 from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.owning import use_owners
@@ -120,6 +120,8 @@ _KINDS = {
     "unlock": UnlockQueues, "leave": Leaves,
 }  # fmt: skip
 _ROUNDS_MAX = 40
+_USES = 4
+"""How many seeds one use of a quick part has."""
 _EXCHANGES_MAX = 8
 _LISTENERS_MAX = 4
 _QUEUES_MAX = 8
@@ -238,7 +240,8 @@ class GroupTrial:
             case TryConsumerSettings(part):
                 consumer_settings_are_checked(part, self._parts)
             case UseCache(seed):
-                use_cache(seed, self._parts)
+                for each in further_seeds(seed, _USES):
+                    _use(partial(use_cache, each, self._parts))
             case UseBroker(seed):
                 if self.host.is_up:
                     _use(lambda: use_broker(seed, self.host, self._parts))
@@ -246,12 +249,15 @@ class GroupTrial:
             case UseMemberPart(part, seed):
                 _use(lambda: use_member_part(part, seed, self._parts))
             case UseOwners(seed):
-                use_owners(seed, self._parts)
+                for each in further_seeds(seed, _USES):
+                    _use(partial(use_owners, each, self._parts))
             case UseStateFiles(seed):
-                use_state_files(seed, self._parts, tracker=self._tracker)
+                for each in further_seeds(seed, _USES):
+                    _use(partial(use_state_files, each, self._parts, tracker=self._tracker))
             case UseMembers(seed):
                 if self.host.is_up:
-                    use_members(seed, self.host.store, self._parts)
+                    for each in further_seeds(seed, _USES):
+                        _use(partial(use_members, each, self.host.store, self._parts))
             case RunDirect():
                 if self.host.is_up:
                     self._run_direct(operation)

@@ -8,7 +8,7 @@ import pytest
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.client import Findings
 from tornpage.impl.consumer.concurrent import Concurrent
-from tornpage.impl.consumer.connection import DirectConnection
+from tornpage.impl.consumer.connection import Call, DirectConnection
 from tornpage.impl.consumer.first_offset import FirstOffsets
 from tornpage.impl.consumer.flow_control import FlowControl
 from tornpage.impl.consumer.hand_over import HandOver
@@ -18,11 +18,15 @@ from tornpage.impl.consumer.leases import Leases
 from tornpage.impl.consumer.offset_store import LocalOffsets
 from tornpage.impl.consumer.orderly import Orderly
 from tornpage.impl.consumer.process_queue import ProcessQueue
+from tornpage.impl.consumer.pull_consumer import PullConsumer
 from tornpage.impl.consumer.pull_loop import PullLoop
 from tornpage.impl.consumer.push_consumer import PushConsumer
 from tornpage.impl.consumer.queue_locks import QueueLocks
 from tornpage.impl.consumer.rebalance import Rebalance
+from tornpage.impl.consumer.requests import Route
+from tornpage.impl.consumer.running import RunningConsumer
 from tornpage.impl.consumer.settings import ConsumerSettings
+from tornpage.impl.groups import consumer_offsets, fastjson
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.config_table import ConfigTable
@@ -146,6 +150,21 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_PARTS, Orderly, "_pause", lambda self, *given: None, "of a queue|a listener"),
         (_PARTS, PullLoop, "_pause_ms", lambda self, *given: 0, "of pulls"),
         (_PARTS, Findings, "add", lambda self, sentence: None, "a finding of .* is missing"),
+        (_PARTS, RunningConsumer, "_wake", lambda self: None, "the steps of a consumer"),
+        (_PARTS, RunningConsumer, "_run_listener", lambda self, *given: None, "the results of listeners"),
+        (_PARTS, RunningConsumer, "_end", lambda self: None, "after a stop|ends of connections"),
+        (_PARTS, DirectConnection, "notify", lambda self, request, *, now_ms: None, "requests without an answer"),
+        (_PARTS, DirectConnection, "_hold", lambda self, call, held: None, "of calls|wake-ups of a client"),
+        (
+            _PARTS,
+            PullConsumer,
+            "bounds",
+            lambda self, queue, now_ms: Call(Route("T"), deadline_ms=0),
+            "a pull consumer",
+        ),
+        (_PARTS, PushConsumer, "unsubscribe", lambda self, topic: None, "the subscriptions in heartbeats"),
+        (_FILES, consumer_offsets, "_offsets", lambda offsets: dict(offsets), "is read otherwise"),
+        (_FILES, fastjson, "_escape", lambda found: found[0], "is written otherwise|no valid document"),
         (_MEMBERS, ConsumerBroker, "notices", lambda self, client_id: (), "the notices of a client"),
     ],
 )
