@@ -42,7 +42,13 @@ def use_cache(seed: int, parts: Parts) -> None:
         "consume_concurrently_max_span": rng.choice((1, 2, 2_000)),
     }
     settings = ConsumerSettings(consumer_group="G", client_id="c", **given)
-    queue, cache = parts.of(ProcessQueue)(0), Cache()
+    began_ms = rng.randrange(1, 9)
+    queue, cache = parts.of(ProcessQueue)(began_ms), Cache()
+    found = (
+        queue.dropped, queue.locked, queue.msg_acc_cnt, queue.last_pull_timestamp, queue.last_consume_timestamp,
+        queue.last_lock_timestamp,
+    )  # fmt: skip
+    _is("a new cache", (False, False, 0, began_ms, began_ms, began_ms), found)
     for number in range(_STEPS):
         verb = rng.choice(_VERBS)
         cache = _step(queue, cache, verb, rng, number)

@@ -25,7 +25,7 @@ from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 __all__ = ["use_state_files"]
 
-_STEPS = 10
+_STEPS = 20
 _DIRECTORY = "/state"
 _TOPICS, _GROUPS = ("T", "U"), ("g", "h", "%LMQ%l")
 _KINDS: Mapping[str, tuple[Any, str]] = {
@@ -287,7 +287,20 @@ class _Progress(_Owner):
         return end // 3, end
 
     def verbs(self) -> tuple[str, ...]:
-        return ("commit", "commit", "commit", "clone", "remove", "restart", "save", "save", "reload", "harm", "cut")
+        return (
+            "commit",
+            "commit",
+            "commit",
+            "clone",
+            "clone",
+            "remove",
+            "restart",
+            "save",
+            "save",
+            "reload",
+            "harm",
+            "cut",
+        )
 
     def _load(self) -> None:
         self.owner = self.parts.of(ConsumerOffsets)(

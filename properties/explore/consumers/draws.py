@@ -86,7 +86,7 @@ _KINDS = {
     "join": 8, "leave": 3, "kill": 3, "hang": 3, "resume": 4, "lose": 5, "repeat": 3, "park": 3, "partition": 2,
     "heal": 4,
     "commit": 8, "slow": 2, "fail": 7, "crash": 4, "delete": 8, "restart": 7, "queue": 1, "shares": 1, "local": 1,
-    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3, "state": 4, "part": 22,
+    "read": 4, "drop": 2, "direct": 9, "settings": 1, "cache": 3, "owners": 3, "members": 3, "state": 6, "part": 22,
     "broker part": 5, "subscribe": 2,
 }  # fmt: skip
 _ALLOCATIONS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG")
