@@ -9,6 +9,8 @@ If nothing of the log stays, the files of queues and index are removed before th
 of its next message, which belongs to the log that is cut. The next log may begin with another number.
 """
 
+from collections.abc import Sequence
+
 from tornpage.impl.config.log_paths import resolved_log_paths
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.files import Files
@@ -31,18 +33,23 @@ def cut_log(files: Files, directory: str, config: MessageStoreConfig, *, offset:
     lock = StoreLock(files, directory)
     lock.acquire()
     try:
-        logs, is_emptied = _log_files(files, directory, config), False
+        paths, _ = resolved_log_paths(directory, config.store_path_commit_log, config.read_only_commit_log_store_paths)
+        logs, is_emptied = _log_files(files, paths), False
         if logs and offset <= logs[0][0]:
             offset = 0  # nothing is left, and an empty log has the floor 0
             is_emptied = True
         floor = DurableFloor(files, f"{directory}/config/durableFloor", file_bytes=file_bytes)
         found = floor.load()
-        floor.start(offset if found is None else min(offset, found.offset))
-        floor.close()
+        try:
+            floor.start(offset if found is None else min(offset, found.offset))
+        finally:
+            floor.close()
         AbortMarker(files, directory).create()
         if is_emptied:
             for name in _DERIVED:
                 _remove_files(files, f"{directory}/{name}")
+        for path in paths:
+            files.sync_directory(path)  # an earlier cut may have removed files and failed before its sync
         for base, path in reversed(logs):
             if base >= offset:
                 files.unlink(path)
@@ -58,21 +65,17 @@ def _remove_files(files: Files, path: str) -> None:
     found = files.stat(path)
     if found is None or found.kind != "directory":
         return
-    removed = False
     for name in files.list_directory(path):
         stat = files.stat(f"{path}/{name}")
         if stat is not None and stat.kind == "file":
             files.unlink(f"{path}/{name}")
-            removed = True
         else:
             _remove_files(files, f"{path}/{name}")
-    if removed:
-        files.sync_directory(path)
+    files.sync_directory(path)  # also if an earlier cut has removed the files and failed before its sync
 
 
-def _log_files(files: Files, directory: str, config: MessageStoreConfig) -> list[tuple[int, str]]:
+def _log_files(files: Files, paths: Sequence[str]) -> list[tuple[int, str]]:
     """Return begin and path of each log file, in order."""
-    paths, _ = resolved_log_paths(directory, config.store_path_commit_log, config.read_only_commit_log_store_paths)
     found = [(name, f"{path}/{name}") for path in paths for name in files.list_directory(path)]
     return sorted((int(name), path) for name, path in found if len(name) == 20 and name.isascii() and name.isdigit())
 
