@@ -221,6 +221,7 @@ class ForgeFrame:
 Caller = Literal[
     "silent", "half", "no frame", "ack first", "data first", "ping first", "version", "file size", "same node",
     "flag", "begin past end", "flushed past end", "missing generation", "many generations", "strange generation",
+    "slow",
 ]  # fmt: skip
 """What a connection sends first that is no sound replica. `properties/cluster/forging.py` has the bytes."""
 

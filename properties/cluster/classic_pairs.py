@@ -178,6 +178,7 @@ class _Pair:
                 self._judge_reports(link, slave.end)
                 self._judge_data(link, log)
         self._judge_findings()
+        self._judge_acknowledged()
         for answer in self._puts:
             if answer.done() and answer.result().status is PutStatus.PUT_OK:
                 result = answer.result()
@@ -193,6 +194,20 @@ class _Pair:
         wrong = [each for each in found if _WRONG.search(each)]
         if wrong and self._is_sound:
             raise GuaranteeBroken(15, f"a node of 4.9.3 ends the link of a sound peer: {wrong[0]}")
+
+    def _judge_acknowledged(self) -> None:
+        """Contract 15: a master counts what its connected replicas have reported."""
+        master = self._nodes[0].replicated
+        assert master is not None
+        status = master.status()
+        reported = [row["received"] for row in status["replicas"] if row["counts"]]
+        if status["acknowledged_offset"] != max(reported, default=None):
+            raise GuaranteeBroken(
+                15, "a master of 4.9.3 counts another offset than its replicas have reported", str(reported),
+                str(status["acknowledged_offset"]),
+            )  # fmt: skip
+        if len({row["node"] for row in status["replicas"] if row["counts"]} - {""}) != len(reported):
+            raise GuaranteeBroken(15, "a replica of 4.9.3 counts twice, or has no name", found=str(status["replicas"]))
 
     @staticmethod
     def _judge_reports(link: RecordedLink, end: int) -> None:

@@ -72,9 +72,10 @@ class ClientNetwork:
     `wakes` counts the wake-ups.
     """
 
-    def __init__(self, mark: str = "!") -> None:
+    def __init__(self, mark: str = "!", attempts: list[str] | None = None) -> None:
         self.address = ""
         self._mark = mark
+        self._attempts = [] if attempts is None else attempts
         self.backlog: deque[ClientLink] = deque()
         self.is_listening = False
         self.wakes = 0
@@ -93,7 +94,8 @@ class ClientNetwork:
         self.is_listening = False
 
     def connect(self, address: str) -> None:
-        """Connect to nothing."""
+        """Note an attempt to connect; nothing answers."""
+        self._attempts.append(address)
 
     def wait(self, timeout_ms: int) -> None:
         """Wait for nothing."""

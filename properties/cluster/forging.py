@@ -1,6 +1,7 @@
 """Bytes that no sound peer sends: frames on a link, and greetings of a connection.
 
-Each of them has to end its link: at once, or after `ha_housekeeping_interval` without a byte or within a frame. They
+Each of them has to end its link: at once, or after `ha_housekeeping_interval` without a byte or within a frame, however
+slowly its bytes arrive. They
 are made without the store's code. Source: the table of frames in docs/replication/design.md.
 """
 
@@ -18,6 +19,8 @@ CALLER_NUMBER = 99
 _HELLO, _WELCOME, _DATA, _PING, _ACK, _REFUSAL = 1, 2, 3, 4, 5, 6
 _FAR = 1 << 40
 _GENERATIONS_MAX = 256
+_SLOW_BYTES = 8_000
+"""Bytes of a frame that never becomes whole: one arrives with each step of a node. The longest greeting has more."""
 
 
 def _frame(kind: int, body: bytes = b"", *, size: int | None = None, reserved: int = 0, checksum: int = 0) -> bytes:
@@ -85,6 +88,7 @@ def _hello(
 CALLERS: Mapping[Caller, tuple[str, Callable[[Greeted], bytes]]] = {
     "silent": ("silence", lambda _: b""),
     "half": ("silence", lambda greeted: _hello(greeted)[:40]),
+    "slow": ("silence", lambda _: _frame(_HELLO, size=_SLOW_BYTES)),
     "no frame": ("at once", lambda _: b"GET / HTTP/1.1\r\n\r\n"),
     "ack first": ("at once", lambda _: _frame(_ACK, _numbers(0, 0))),
     "data first": ("at once", lambda _: _frame(_DATA, _numbers(0) + b"x")),

@@ -1,9 +1,9 @@
 """Judge settings, lines and frames of replication at their limits, once in a process.
 
 These parts have no state. So a run judges them without a program: defaults and checks of settings (contract 8), the
-longest line of a client, every frame with its shortest, longest and wrong bodies, the common point of small logs,
-connections of clients, links over TCP, the thread of a node, nodes from their opening to
-their end, and pairs that speak the protocol of 4.9.3.
+longest line of a client, every frame with its shortest, longest and wrong bodies, the common point of small logs, puts
+that wait for replicas, cuts, connections of clients, the client itself, links over TCP, the thread of a node, nodes
+from their opening to their end, and pairs that speak the protocol of 4.9.3.
 """
 
 import struct
@@ -22,7 +22,10 @@ from tornpage.impl.serving.lines import BadLine, LineReader, line_of
 from tornpage.model.replication.settings import CASES, DEFAULTS
 from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.cuts_alone import cuts_hold
+from tornpage.properties.cluster.node_client import node_client_holds
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
+from tornpage.properties.cluster.waiting_requests import waiting_requests_hold
 from tornpage.properties.cluster.whole_nodes import whole_nodes_hold
 from tornpage.properties.contract import GuaranteeBroken
 
@@ -40,10 +43,14 @@ def parts_hold() -> None:
     _lines_hold()
     framing_holds(frames.FrameReader(0), 3, _GREETING_BYTES_MAX)
     framing_holds(frames.FrameReader(1 << 20), 3, (1 << 20) + 8)
+    framing_holds(frames.FrameReader(1 << 24), 3, (1 << 24) + 8)
     _bodies_hold()
     _greetings_hold()
     _common_points_hold()
+    waiting_requests_hold()
+    cuts_hold()
     clients_hold()
+    node_client_holds()
     sockets_hold()
     threads_hold()
     whole_nodes_hold()

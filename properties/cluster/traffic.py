@@ -127,6 +127,11 @@ class Traffic:
             self._forged.append((link, way, len(link.sent[way]), forgery.frame))
 
     @property
+    def has_visits(self) -> bool:
+        """Whether a wrong connection of a node that runs has not ended."""
+        return bool(self._visits)
+
+    @property
     def has_forged_bytes(self) -> bool:
         """Whether a link with forged bytes has not ended."""
         return any(each.forged != [None, None] and not each.is_closed for each in self._network.links)
@@ -236,6 +241,8 @@ class Traffic:
                     how = "with" if is_refused else "without"
                     sentence = f"a master ends a connection ({each.call.caller}) after {waited_ms} ms, {how} a refusal"
                     raise GuaranteeBroken(15, sentence)
+            elif each.call.caller == "slow" and waited_ms <= 2 * _SILENCE_MS:
+                each.end.send(b"\0")
             elif expected != "silence" or waited_ms > 2 * _SILENCE_MS:
                 raise GuaranteeBroken(15, f"a master keeps a connection ({each.call.caller}) for {waited_ms} ms")
 

@@ -582,6 +582,7 @@ class ClusterTrial:
             raise GuaranteeBroken(16, f"a healed cluster does not confirm a put in {_PUT_ROUNDS * _PUT_ROUND_MS} ms")
         self._run_until(lambda: self._have_all(master, able), _RUNS_MAX, _ROUND_MS, flushed=able)
         judge.copies_are_equal(master, able, self.settings.file_bytes)
+        self._run_until(lambda: not self._traffic.has_visits, 2 * _RUNS_MAX, _ROUND_MS)
 
     def _disturb_at_the_end(self, master: Node, able: list[Node]) -> None:
         """Send a healed cluster a wrong frame, and let no replica connect to its master.

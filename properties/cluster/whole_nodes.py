@@ -6,6 +6,8 @@ A node runs as `tornpage serve` runs it, with recorded files, links in memory an
 |---|---|
 | 8 | a wrong address, number or directory is refused, and then no file has changed and nothing listens |
 | 8 | a client gets what it asked for, and a put or an append of a node that runs is answered OK |
+| 8 | a node changes its role and its master as a client asks, or stays as it is |
+| 15 | a master accepts peers that it knows, up to its limit, and names the others in its findings |
 | 8 | a closed node has no file open, no address, no link and no thread, and what was put is there in the next life |
 | 14 | a second node in the directory is refused |
 | 16 | a member that ends by itself says so once, and its close tells why |
@@ -53,6 +55,7 @@ _LISTENS: tuple[tuple[str, type[Exception] | None], ...] = (
 """Addresses for clients, and how each is refused."""
 
 Refusal = type[Exception] | None
+_OK: dict[str, Any] = {"id": None, "ok": True}
 Contents = Literal["entries", "messages"]
 
 
@@ -78,6 +81,7 @@ class _Machine:
         self.now_ms = _NOW_MS
         self.networks: list[ClientNetwork] = []
         self.threads: list[_Thread] = []
+        self._attempts: list[str] = []
         self._services: list[HandDriven] = []
         self.parts = Parts({TcpNetwork: self._network, NodeThread: self._thread, ThreadRunner: self._runner})
 
@@ -86,7 +90,7 @@ class _Machine:
         return self.now_ms
 
     def _network(self) -> ClientNetwork:
-        self.networks.append(ClientNetwork(""))
+        self.networks.append(ClientNetwork("", self._attempts))
         return self.networks[-1]
 
     def _thread(
@@ -101,9 +105,14 @@ class _Machine:
         self._services.append(HandDriven(service, self.clock))
         return self._services[-1]
 
-    def step(self) -> None:
+    @property
+    def attempts(self) -> list[str]:
+        """The addresses to which nodes have tried to connect."""
+        return self._attempts
+
+    def step(self, count: int = _STEPS) -> None:
         """Step all threads and services that run."""
-        for _ in range(_STEPS):
+        for _ in range(count):
             self.now_ms += 400
             for thread in self.threads:
                 if not thread.is_stopped:
@@ -278,9 +287,11 @@ def _member_fails(machine: _Machine, content: Contents) -> None:
 
 def _node(
     machine: _Machine, *, role: BrokerRole = BrokerRole.ASYNC_MASTER, listen: str = _HERE, far: bool = False,
-    ha: str = _HA, master: str = "", peers: tuple[str, ...] = (),
+    ha: str = _HA, master: str = "", peers: tuple[str, ...] = (), connections_max: int = 64,
 ) -> ServedNode:  # fmt: skip
-    settings = ReplicationSettings(ha_listen_address=ha, ha_master_address=master, peers=peers)
+    settings = ReplicationSettings(
+        ha_listen_address=ha, ha_master_address=master, peers=peers, connections_max=connections_max
+    )
     return ServedNode(
         "/n", replace(_CONFIG, broker_role=role), settings, listen=listen, may_leave_loopback=far,
         files=machine.files, clock=machine.clock, parts=machine.parts,
@@ -318,8 +329,89 @@ def whole_nodes_hold() -> None:
             _is("the end of a node", observed("close", node.close), None)
             machine.require_closed()
     with _machine() as machine:
+        _roles_change(machine)
+    with _machine() as machine:
+        _strangers_are_refused(machine)
+    with _machine() as machine:
         node = _node(machine, role=slave, master=_PEER)
         (refused,) = machine.ask(_HERE, {"op": "put", "topic": "T", "body": "x"})
         _is("the answer of a slave", (refused["ok"], node.ha_address), (False, ""))
         _is("the end of a slave", observed("close", node.close), None)
         machine.require_closed()
+
+
+def _roles_change(machine: _Machine) -> None:
+    """Let clients change the role and the master of a node."""
+    node, other = _node(machine), "127.0.0.1:8"
+    machine.ask(_HERE, {"op": "put", "topic": "T", "body": "first"})
+    (drained,) = machine.ask(_HERE, {"op": "drain"})
+    (refused,) = machine.ask(_HERE, {"op": "put", "topic": "T", "body": "x"})
+    size_bytes = node.status()["max_offset"]
+    _is("what a master without replicas has left", (drained, refused["ok"]), ({**_OK, "left": size_bytes}, False))
+    steps: tuple[tuple[dict[str, Any], str, str, tuple[str, ...]], ...] = (
+        ({"op": "become", "role": "SLAVE", "master": _PEER}, "SLAVE", "", (_PEER,)),
+        ({"op": "follow", "master": other}, "SLAVE", "", (other,)),
+        ({"op": "follow", "master": "m"}, "SLAVE", "", (other,)),
+        ({"op": "become", "role": "SLAVE"}, "SLAVE", "", (other,)),
+        ({"op": "become", "role": "KING", "master": _PEER}, "SLAVE", "", (other,)),
+        ({"op": "become", "role": "SYNC_MASTER"}, "SYNC_MASTER", _HA, ()),
+        ({"op": "become", "role": "SLAVE", "master": _PEER}, "SLAVE", "", (_PEER,)),
+        ({"op": "become", "role": "ASYNC_MASTER"}, "ASYNC_MASTER", _HA, ()),
+    )
+    for request, role, address, masters in steps:
+        attempts = machine.attempts
+        attempts.clear()
+        (answer,) = machine.ask(_HERE, {**request, "id": 3})
+        is_known = role == request.get("role", role) and request.get("master", "") in ("", *masters)
+        is_known = is_known and not (role == "SLAVE" and request["op"] == "become" and "master" not in request)
+        _is(f"whether {request} is done", answer["ok"], is_known)
+        status = node.status()
+        shown = {name: status[name] for name in ("role", "ha_address")}
+        _is(f"the role after {request}", shown, {"role": role, "ha_address": address})
+        if is_known:
+            _is(f"the answer to {request}", {name: answer[name] for name in shown}, shown)
+        _is(f"the masters after {request}", tuple(sorted(set(attempts))), masters)
+        (put,) = machine.ask(_HERE, {"op": "put", "topic": "T", "body": role})
+        _is(f"the answer to a put after {request}", put["ok"], role == "ASYNC_MASTER")
+    (got,) = machine.ask(_HERE, {"op": "get", "topic": "T"})
+    bodies = [each["body"] for each in got["messages"]]
+    _is("what was put in all roles", bodies, ["first", "SYNC_MASTER", "ASYNC_MASTER"])
+    _is("the end of a node", observed("close", node.close), None)
+    machine.require_closed()
+
+
+def _strangers_are_refused(machine: _Machine) -> None:
+    """Let a stranger and known hosts connect, up to the limit and above it."""
+    known, most = "10.0.0.2", 3
+    node = _node(machine, ha="10.0.0.1:7", far=True, peers=(known, "10.0.0.3"), connections_max=most)
+    network = next(each for each in machine.networks if each.address == "10.0.0.1:7")
+    hosts = ("10.0.0.9", known, "10.0.0.20", known, "10.0.0.3", known, "10.0.0.3")
+    links: list[ClientLink] = []
+    kept = 0
+    for host in hosts:
+        link = ClientLink(0)
+        link.peer = f"{host}:{4_000 + len(links)}"
+        links.append(link)
+        network.backlog.append(link)
+        findings = list(node.status()["findings"])
+        machine.step(1)
+        is_accepted = host in (known, "10.0.0.3") and kept < most
+        kept += is_accepted
+        _is(f"the connection of {link.peer}", link.is_closed, not is_accepted)
+        new = node.status()["findings"][len(findings) :]
+        _is(
+            f"the findings about {link.peer}",
+            [each.startswith(f"{link.peer}: ") for each in new],
+            [True] * (not is_accepted),
+        )
+    _is("the number of connections", len(node.status()["replicas"]), most)
+    links[1].has_left = True
+    late = ClientLink(0)
+    late.peer = f"{known}:5000"
+    machine.step(1)
+    network.backlog.append(late)
+    machine.step(1)
+    _is("a connection after another one has ended", (late.is_closed, links[1].is_closed), (False, True))
+    _is("the end of a node", observed("close", node.close), None)
+    _is("the connections of a closed node", [each.is_closed for each in (*links, late)], [True] * (len(links) + 1))
+    machine.require_closed()
