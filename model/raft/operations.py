@@ -37,6 +37,7 @@ __all__ = [
     "RestartMember",
     "RunNodes",
     "SaveCommitEnd",
+    "StopNode",
     "SyncLog",
     "TimeOutPuts",
     "Transfer",
@@ -164,6 +165,15 @@ class RunNodes:
 
 
 @dataclass(frozen=True, slots=True)
+class StopNode:
+    """Stop the process of a member for a time, as SIGSTOP does. The other nodes run."""
+
+    member: int = 0
+    milliseconds: int = 1_500
+    op: Literal["stop_node"] = "stop_node"
+
+
+@dataclass(frozen=True, slots=True)
 class CutLinks:
     """Let nothing arrive at a member, or nothing that it sends, or both.
 
@@ -195,7 +205,7 @@ Greeting = Literal[
     "silent", "half", "no frame", "unknown kind", "long", "vote first", "other group", "other receiver", "itself",
     "no member", "other host", "stranger", "twice", "ping with bytes", "refusal", "short vote", "negative", "flag",
     "long entry", "short entries", "older entry", "many", "longest frame", "too long frame", "last term",
-    "more entries", "later read", "second leader", "own last term", "entry for no file", "committed entry",
+    "more entries", "later read", "second leader", "own last term", "entry for no file", "committed entry", "slow",
 ]  # fmt: skip
 """What a connection sends that is no correct member."""
 
@@ -233,8 +243,8 @@ class AnswerWrongly:
 
 CopyChange = Literal[
     "nothing", "entry", "unit", "later unit", "bytes after the end", "file after the end", "new file", "other size",
-    "strange name", "short file", "no checksums", "no checksums, later begin", "no term", "only a backup of the term",
-    "bad term", "bad vote", "bad commit end",
+    "strange name", "short file", "no checksums", "no checksums, later begin", "no checksums, later unit",
+    "no term", "only a backup of the term", "bad term", "bad vote", "bad commit end",
 ]  # fmt: skip
 """What is changed in a copy of the directory of a member. `properties/raft/copies.py` has what becomes of it."""
 
@@ -266,6 +276,7 @@ RaftOperation = (
     | SaveCommitEnd
     | TimeOutPuts
     | RunNodes
+    | StopNode
     | CutLinks
     | HealLinks
     | EndLinks

@@ -9,6 +9,7 @@ Contracts 3, 7 and 15 are judged.
 | an entry that is not durable | the log ends before it |
 | another size, a strange name, a short file | the directory is refused, and nothing in it is changed |
 | entries without checksums, as DLedger writes them | they are refused, or read if that is asked for |
+| a unit after the end of such a log | the log is damaged if the lost entry fits there, else the unit is erased |
 | term, vote and commit end | a missing file is a new member, and a bad one is damage; a bad commit end is none |
 
 A log that opens is used, opened again, and compared with the format byte by byte.
@@ -30,7 +31,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.recording_files import RecordingFiles
 from tornpage.properties.raft.files import HEADER_BYTES, UNIT_BYTES, LogFiles, Row, laid_out
 
-__all__ = ["Copied", "files_differ", "open_copy"]
+__all__ = ["Copied", "files_differ", "has_entries", "open_copy", "sends_entries"]
 
 _NEW_TERM = 1 << 20
 _RECENT_BYTES = 300
@@ -111,6 +112,8 @@ def open_copy(copied: Copied, change: CopyChange, at: int) -> bool:
             _judge_refusal(copied, shown, change)
         case "no checksums" if shown.rows:
             _judge_unsealed(copied, shown)
+        case "no checksums, later unit" if shown.rows and copied.synced == len(shown.rows):
+            _judge_left_unit(copied, shown, at)
         case "no checksums, later begin":
             _judge_later_begin(copied, shown, at)
         case _:
@@ -186,6 +189,32 @@ def _judge_unsealed(copied: Copied, shown: LogFiles) -> None:
     elif copied.synced:
         _is_damaged(copied, "entry 0 ")
     _judge_use(copied, copied.log(unsealed=True), copied.entries, None)
+
+
+def _judge_left_unit(copied: Copied, shown: LogFiles, at: int) -> None:
+    """Judge a unit after the end of a log of DLedger, which leaves the units of cut entries.
+
+    The unit tells of a lost entry if one fits there: after the last entry or in the next file, with no lower term.
+    """
+    size, last = copied.data_file_bytes, shown.rows[-1]
+    next_file = shown.end + -shown.end % size
+    places = (
+        (shown.end, True),
+        (next_file, True),
+        (shown.end + 32, shown.end + 32 == next_file),
+        (last.position, False),
+    )
+    position, fits = places[at % len(places)]
+    terms = ((last.term, True), (last.term + 1, True), (last.term - 1, False))
+    term, follows = terms[at // len(places) % len(terms)]
+    if term < 0:
+        return
+    _unseal(copied, shown.rows)
+    _write_unit(copied, copied.synced, Row(copied.synced, term, position, b"x").unit())
+    if fits and follows:
+        _raises(copied, lambda: copied.log(unsealed=True), RaftLogDamaged, f"entry {copied.synced} ")
+    else:
+        _judge_use(copied, copied.log(unsealed=True), copied.entries, None)
 
 
 def _unseal(copied: Copied, rows: Sequence[Row]) -> None:
@@ -303,7 +332,7 @@ def _raises(copied: Copied, call: Callable[[], object], kind: type[StoreError], 
 def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]], shown: LogFiles | None) -> None:
     """Read a log, append to it, cut it, and open it again; compare its files with the format."""
     unsealed = shown is None
-    _has(log, entries)
+    has_entries(log, entries)
     if shown is not None:
         _require_files(copied, laid_out(entries, copied.data_file_bytes, copied.index_file_bytes))
     recent = RecentEntries(log, _RECENT_BYTES)
@@ -312,21 +341,21 @@ def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]
     new = [(term, b"n" * 30), (term, b""), (term, b"m" * min(longest, 700)), (term + 1, b"o")]
     for each in new:
         recent.append([Carried(*each)])
-    _has(log, [*entries, *new])
-    _sends(recent, log.begin, [*entries, *new])
+    has_entries(log, [*entries, *new])
+    sends_entries(recent, log.begin, [*entries, *new])
     recent.sync()
     cut = max(log.begin + unsealed, len(entries) - 1)  # a later begin needs an entry of DLedger
     recent.cut(cut)
     kept = [*entries[:cut], (term + 2, b"p" * 40)]
     recent.append([Carried(*kept[-1])])
     recent.sync()
-    _has(log, kept)
-    _sends(recent, log.begin, kept)
+    has_entries(log, kept)
+    sends_entries(recent, log.begin, kept)
     if not unsealed:
         _require_files(copied, laid_out(kept, copied.data_file_bytes, copied.index_file_bytes))
     log.close()
     again = copied.log(unsealed=unsealed)
-    _has(again, kept)
+    has_entries(again, kept)
     again.close()
     try:
         again.append([Carried(term + 3, b"q")])
@@ -335,7 +364,7 @@ def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]
     raise GuaranteeBroken(8, "a closed log takes an entry")
 
 
-def _has(log: RaftLog, entries: Sequence[tuple[int, bytes]]) -> None:
+def has_entries(log: RaftLog, entries: Sequence[tuple[int, bytes]]) -> None:
     """Contract 15: a log has these entries, and answers about their places."""
     found = [(log.term_at(place), log.body_at(place)) for place in range(log.begin, log.end)]
     if found != list(entries[log.begin :]):
@@ -358,7 +387,7 @@ def _has(log: RaftLog, entries: Sequence[tuple[int, bytes]]) -> None:
                 raise GuaranteeBroken(15, f"a batch of {size_max} bytes from entry {begin} on has other entries")
 
 
-def _sends(recent: RecentEntries, first: int, entries: Sequence[tuple[int, bytes]]) -> None:
+def sends_entries(recent: RecentEntries, first: int, entries: Sequence[tuple[int, bytes]]) -> None:
     """Contract 15: entries from memory are those of the log."""
     if (recent.end, recent.synced > recent.end) != (len(entries), False):
         raise GuaranteeBroken(15, "recent entries end elsewhere", str(len(entries)), str(recent.end))

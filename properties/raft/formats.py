@@ -1,27 +1,36 @@
 """Judge settings and messages of a group at their limits, once in a process.
 
 These parts have no state. So a run judges them without events: defaults and checks of settings (contract 8), and every
-message with its smallest, largest and wrong values (contract 15). The bytes are made without the store's code.
+message with its smallest, largest and wrong values, and each entry with a wrong byte (contract 15). The bytes are made
+without the store's code. Which messages are impossible, logs alone, stores at their limits and whole members follow.
 """
 
 import struct
 import zlib
 from functools import cache
+from typing import get_args
 
+from tornpage.impl.raft import entry_codec, wire
 from tornpage.impl.raft import messages as ours
-from tornpage.impl.raft import wire
 from tornpage.impl.raft.raft_log import DATA_FILE_BYTES, INDEX_FILE_BYTES
 from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.replication.framing import BadFrame, Frame, Framing
+from tornpage.model.raft.operations import CopyChange
 from tornpage.model.raft.settings import CASES, DEFAULTS
 from tornpage.properties.cluster.formats import framing_holds, refuses, settings_hold
 from tornpage.properties.cluster.whole_nodes import whole_members_hold
 from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.raft.files import laid_out
+from tornpage.properties.raft.impossible import impossible_messages_hold
+from tornpage.properties.raft.logs_alone import log_alone_holds
+from tornpage.properties.raft.store_limits import store_limits_hold
 
 __all__ = ["parts_hold"]
 
 _PEERS = ("10.0.0.1:1", "10.0.0.2:2")
 _LARGEST = (1 << 62) - 1
+_LOG_PROGRAMS = len(get_args(CopyChange))
+"""One for each change of a log that is opened afterwards."""
 _FORMS: dict[int, str] = {20: ">qqq", 21: ">qB", 23: ">qBqq", 24: ">q"}
 """The bodies of messages without entries, by kind."""
 
@@ -35,6 +44,11 @@ def parts_hold() -> None:
     _greetings_hold()
     _messages_hold()
     _entries_hold()
+    _codec_holds()
+    impossible_messages_hold()
+    for seed in range(_LOG_PROGRAMS):
+        log_alone_holds(seed)
+    store_limits_hold()
     whole_members_hold()
 
 
@@ -133,3 +147,47 @@ def _entries_hold() -> None:
         rows = b"".join(struct.pack(">qI", term, 0) for term in terms)
         head = struct.pack(">qqqqqI", 5, begin, previous, 0, 0, len(terms))
         _refused(22, head + rows, f"entries of terms {terms} after {previous} in term 5")
+
+
+def _codec_holds() -> None:
+    """Contract 15: a reader of entries takes each whole entry, and none with a wrong byte.
+
+    A reader of blocks ends before the first entry that is not whole, or not the next one.
+    """
+    entries = ((3, b""), (3, b"x"), (4, b"yyyyy"), (4, bytes(range(64))))
+    rows = laid_out(entries, 4_096, 320).rows
+    data = b"".join(row.data() for row in rows)
+    wanted = [(row.position, row.term, row.end - row.position) for row in rows]
+    for size in range(len(data) + 1):
+        whole = [each for each, row in zip(wanted, rows, strict=True) if row.end <= size]
+        _is(f"what a reader takes of {size} bytes", entry_codec.skimmed(data[:size], 0, 0, 3), whole)
+    for position, place, term in ((1, 0, 3), (0, 1, 3), (0, 0, 4)):
+        _is("what a reader takes elsewhere", entry_codec.skimmed(data, position, place, term), [])
+    later = entry_codec.skimmed(data[rows[2].position :], rows[2].position, 2, 0)
+    _is("what a reader takes of a later block", later, wanted[2:])
+    for at in range(len(data)):
+        wrong = data[:at] + bytes((data[at] ^ 1 << at % 8,)) + data[at + 1 :]
+        whole = [each for each, row in zip(wanted, rows, strict=True) if row.end <= at]
+        _is(f"what a reader takes before a wrong byte at {at}", entry_codec.skimmed(wrong, 0, 0, 3), whole)
+        row = next(each for each in rows if at < each.end)
+        _is(
+            f"an entry with a wrong byte at {at}",
+            entry_codec.checked(wrong[row.position : row.end], row.position),
+            None,
+        )
+    for row in rows:
+        body, sealed = row.data(), (row.place, row.term, row.position, row.body)
+        for given in (body, body + b"z", memoryview(body)):
+            _is("an entry", entry_codec.checked(given, row.position), (*sealed, True))
+        _is("an entry without checksums", entry_codec.checked(row.data(sealed=False), row.position), (*sealed, False))
+        for size in range(len(body)):
+            _is(f"{size} bytes of an entry", entry_codec.checked(body[:size], row.position), None)
+        _is("an entry elsewhere", entry_codec.checked(body, row.position + 1), None)
+        made = entry_codec.entry(row.place, row.term, row.position, row.body)
+        unit = entry_codec.unit(row.place, row.term, row.position, row.end - row.position)
+        _is("the bytes of an entry and its unit", (made, unit), (body, row.unit()))
+        wanted_unit = (row.place, row.term, row.position, row.end - row.position)
+        _is("a unit", entry_codec.unit_of(unit), wanted_unit)
+        for wrong_unit in (b"", unit[:-1], unit + b"\0", b"\1" + unit[1:], bytes(32)):
+            _is("a wrong unit", entry_codec.unit_of(wrong_unit), None)
+    _is("a blank", entry_codec.blank(77), struct.pack(">ii", -1, 77))

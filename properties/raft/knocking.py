@@ -1,7 +1,8 @@
 """Connections to a member that no correct member makes, and wrong answers on its links.
 
 Each such connection has to end, with a finding: at once if its bytes are wrong, after `silence_max` without bytes or
-within a frame. The member has to stay as it is. A message with right bytes and impossible values is refused.
+within a frame, however slowly its bytes arrive. The member has to stay as it is. A message with right bytes and
+impossible values is refused.
 """
 
 import struct
@@ -56,13 +57,15 @@ class Expected(NamedTuple):
 class Visit(NamedTuple):
     """One connection: its end, what has to become of it, and when it was made.
 
-    `role` is the role and the term of the called member then, if they decide about it.
+    `role` is the role and the term of the called member then, if they decide about it. `fed_ms` has the times
+    at which a slow connection has sent another byte.
     """
 
     greeting: Greeting
     end: LinkEnd
     expected: Expected
     since_ms: int
+    fed_ms: list[int]
     role: tuple[str, int] | None = None
 
 
@@ -125,6 +128,7 @@ def _committed_entry(caller: Caller) -> bytes:
 KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "silent": (_SILENCE, lambda caller: b""),
     "half": (_SILENCE, lambda caller: _hello(caller)[:40]),
+    "slow": (_SILENCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max)),
     "no frame": (_AT_ONCE, lambda caller: b"GET / HTTP/1.1\r\n\r\n"),
     "unknown kind": (_AT_ONCE, lambda caller: _frame(99)),
     "long": (_AT_ONCE, lambda caller: _frame(_HELLO, b"", size=_LARGE)),

@@ -39,6 +39,7 @@ from tornpage.model.raft.operations import (
     RaftOperation,
     RestartMember,
     RunNodes,
+    StopNode,
     Transfer,
 )
 from tornpage.model.raft.queues import QUEUES
@@ -52,6 +53,7 @@ from tornpage.properties.raft.clients import Clients, Now
 from tornpage.properties.raft.formats import parts_hold
 from tornpage.properties.raft.knocking import ANSWERS, BY_ROLE, KNOCKS, Caller, Visit
 from tornpage.properties.raft.links import STRANGER, MemberNetwork, address_of
+from tornpage.properties.raft.logs_alone import log_alone_holds
 from tornpage.properties.raft.requests import Requests, Shown
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
@@ -69,6 +71,10 @@ _BUSY_STEPS_MAX = 200
 """Steps of a node without a pause, one each millisecond, beside four for each entry that it may lack."""
 _SERVICE_STEPS = 4
 _LATE_MS = 250
+_SLOW_MS = 60
+"""The time between two bytes of a slow connection."""
+_STOPPED_MS = 3_000
+"""A time for which processes are stopped: longer than an election time-out, and shorter than a link may be silent."""
 _HEALED_MS = 20_000
 _REST_MS = 3_000
 _PING_BYTES, _APPEND_BYTES = 16, 60
@@ -251,7 +257,7 @@ class NodesTrial(RaftTrial):
         )
         life.requests = Requests(application, log, life.node, has_store=self.settings.store)
         life.due_ms, life.first_link = self.now_ms, len(self._network.links)
-        life.begun_ms = life.leader_ms = life.reset_ms = self.now_ms
+        life.begun_ms = life.leader_ms = life.reset_ms = life.stepped_ms = self.now_ms
         life.entries = len(node.files.journal)
         self._lives[number] = life
         assert node.member is not None
@@ -283,6 +289,8 @@ class NodesTrial(RaftTrial):
         match operation:
             case RunNodes(milliseconds):
                 self._pass_time(milliseconds)
+            case StopNode(number, milliseconds):
+                self._stop_nodes([self._node(number)], milliseconds)
             case HealLinks():
                 self.cut.clear()
             case RestartMember(number):
@@ -407,17 +415,26 @@ class NodesTrial(RaftTrial):
 
     # ---- time --------------------------------------------------------------------------------------------------------
 
-    def _pass_time(self, milliseconds: int) -> None:
+    def _pass_time(self, milliseconds: int, stopped: Sequence[Node] = ()) -> None:
+        """Let time pass for all nodes but those whose processes are stopped."""
         until_ms = self.now_ms + milliseconds
+        running = [node for node in self.nodes if node not in stopped]
         while self.now_ms < until_ms:
-            due = [life.due_ms for life in self._lives.values()]
-            next_ms = self.now_ms + 1 if any(map(_is_ready, self._lives.values())) else min(due, default=until_ms)
+            lives = [life for life in map(self._life_of, running) if life is not None]
+            due = [life.due_ms for life in lives]
+            next_ms = self.now_ms + 1 if any(map(_is_ready, lives)) else min(due, default=until_ms)
             self._set_time(min(max(next_ms, self.now_ms + 1), until_ms))
-            for node in self.nodes:
+            for node in running:
                 life = self._life_of(node)
                 if life is not None and (_is_ready(life) or life.due_ms <= self.now_ms):
                     self._step(node, life)
             self._judge_visits()
+
+    def _stop_nodes(self, stopped: Sequence[Node], milliseconds: int) -> None:
+        """Stop processes for a time, then let them go on."""
+        self._forget_visits()
+        self._pass_time(milliseconds, stopped)
+        self.hit["stopped process"] += any(node.member is not None for node in stopped)
 
     def _set_time(self, now_ms: int) -> None:
         self._clock.now_ms += now_ms - self.now_ms
@@ -425,6 +442,8 @@ class NodesTrial(RaftTrial):
 
     def _step(self, node: Node, life: _Life) -> None:
         life.is_woken = False
+        if self.now_ms - life.stepped_ms > self.node_settings.election_timeout_min:
+            life.leader_ms = life.reset_ms = self.now_ms  # the process was stopped, which says nothing about the leader
         life.busy = life.busy + 1 if self.now_ms <= life.stepped_ms + 1 else 1
         life.stepped_ms = self.now_ms
         self.hit["steps"] += 1
@@ -557,7 +576,7 @@ class NodesTrial(RaftTrial):
             end.send(data)
             if (sender, me) not in self.cut and is_judged:
                 role = (node.state.role, node.state.term) if greeting in BY_ROLE else None
-                self._visits.setdefault(me, []).append(Visit(greeting, end, expected, self.now_ms, role))
+                self._visits.setdefault(me, []).append(Visit(greeting, end, expected, self.now_ms, [], role))
         self.hit[f"knock {greeting}"] += 1
         self._pass_time(2)
         life = self._life_of(node)
@@ -656,6 +675,10 @@ class NodesTrial(RaftTrial):
 
     def _judge_visits(self) -> None:
         self._judge_wrong_answers()
+        for each in (each for visits in self._visits.values() for each in visits if each.greeting == "slow"):
+            if self.now_ms - (each.fed_ms or [each.since_ms])[-1] >= _SLOW_MS:
+                each.fed_ms.append(self.now_ms)
+                each.end.send(b"\0")
         silence_ms = self.node_settings.silence_max
         for number, visits in self._visits.items():
             for each in tuple(visits):
@@ -706,7 +729,9 @@ class NodesTrial(RaftTrial):
             self._judge_files(node)
             self._judge_saves(node)
         self._judge_rest()
+        self._judge_stop()
         self._copy_at_the_end()
+        log_alone_holds(self._number)
         if len(self.nodes) > 1:
             self._disturb_at_the_end(leader)
             self._judge_hand_over(self._leader())
@@ -725,6 +750,8 @@ class NodesTrial(RaftTrial):
         )
         self._knock(leader, Knock(leader.number, _KNOCKS[number % len(_KNOCKS)]))
         self._pass_time(2 * self.node_settings.reconnect_interval)
+        silence_ms = self.node_settings.silence_max + 2 * _LATE_MS
+        self._await("ends all wrong connections", lambda: not any(self._visits.values()), silence_ms)
         self._await("settles after wrong bytes", self._has_settled)
 
     def _judge_burst(self, leader: Node) -> Node:
@@ -831,6 +858,15 @@ class NodesTrial(RaftTrial):
         saves = 3 * members * (1 + _REST_MS // 3_000) if self.settings.store else 0
         if self._syncs() - syncs > saves:
             raise GuaranteeBroken(16, f"a group at rest syncs {self._syncs() - syncs} times, not {saves}")
+
+    def _judge_stop(self) -> None:
+        """Contract 16: a group whose processes were all stopped goes on without an election."""
+        terms = [node.state.term for node in self.nodes]
+        self._stop_nodes(self.nodes, _STOPPED_MS)
+        self._pass_time(2 * self.node_settings.election_timeout_max)
+        if [node.state.term for node in self.nodes] != terms:
+            raise GuaranteeBroken(16, f"a group that was stopped for {_STOPPED_MS} ms holds an election")
+        self._await("settles after a stop", self._has_settled)
 
     def _syncs(self) -> int:
         return sum(isinstance(entry, FileSynced) for node in self.nodes for entry in node.files.journal)

@@ -51,6 +51,7 @@ from tornpage.properties.planted.registry import parts_of
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft.copies import Copied, files_differ, open_copy
 from tornpage.properties.raft.files import laid_out
+from tornpage.properties.raft.logs_alone import log_alone_holds
 from tornpage.properties.raft.stores import PUT_TIMEOUT_MS, LabClock, MemberStore, StoreJudge
 from tornpage.properties.raft.translation import (
     PLAIN_BODIES,
@@ -519,6 +520,7 @@ class RaftTrial:
                     self._judge_store(node, is_whole=True)
                     self._judge_files(node)
                 self._copy_at_the_end()
+                log_alone_holds(self._number)
                 self._close_at_the_end()
                 return
         raise GuaranteeBroken(16, "a healed group does not agree on one log within its bound of rounds")

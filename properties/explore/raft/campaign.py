@@ -37,7 +37,7 @@ REQUIRED = (
     "crash_member", "kill", "power", "inside an event", "writes lost", "entries lost", "restart_member", "transfer",
     "read answered", "stopped by a failed call", "put ok", "put unknown", "save_commit_end", "time_out_puts",
     "run_nodes", "cut_links", "heal_links", "end_links", "knock", "close_member", "append OK", "append UNKNOWN",
-    "read OK", "transfer OK", "open_copy", "answer_wrongly",
+    "read OK", "transfer OK", "open_copy", "answer_wrongly", "stop_node",
 )  # fmt: skip
 """What has to happen before a campaign of drawn runs may hold."""
 _OF_SEVERAL = frozenset({"log cut", "deliver", "delivered twice", "delivered late", "transfer OK"})

@@ -30,6 +30,7 @@ from tornpage.model.raft.operations import (
     RestartMember,
     RunNodes,
     SaveCommitEnd,
+    StopNode,
     SyncLog,
     TimeOutPuts,
     Transfer,
@@ -49,7 +50,7 @@ _WEIGHTS = {
 _SHARE_OF_NODES = 0.3
 _WEIGHTS_OF_NODES = {
     "time": 30, "burst": 18, "read": 6, "transfer": 4, "cut": 6, "heal": 5, "end": 4, "knock": 8, "crash": 4,
-    "restart": 7, "fail": 2, "close": 2, "answer": 4, "copy": 3,
+    "restart": 7, "fail": 2, "close": 2, "answer": 4, "copy": 3, "stop": 3,
 }  # fmt: skip
 _BURSTS = (1, 1, 1, 2, 4, 6, 12)
 _TIMES_MS = (1, 5, 20, 60, 150, 200, 700, 1_500, 3_000, 6_000)
@@ -101,6 +102,8 @@ def draw_node_event(trial: RaftTrial, rng: Random) -> list[RaftOperation]:
             return [AnswerWrongly(number, rng.randrange(trial.settings.members), rng.choice(get_args(Answer)))]
         case "copy":
             return [_draw_copy(rng, number)]
+        case "stop":
+            return [StopNode(leader if rng.random() < 0.5 else number, rng.choice(_TIMES_MS[4:]))]
         case "close":
             return [CloseMember(leader if rng.random() < 0.5 else number)]
     return [RunNodes(rng.choice(_TIMES_MS))]

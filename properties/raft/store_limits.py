@@ -1,0 +1,201 @@
+"""Judge what a store on a Raft log refuses, once in a process.
+
+Members do not share delayed deliveries, deletions and retention, so a store on a Raft log has none of them
+(docs/replication/raft.md):
+
+| contract | what is judged |
+|---|---|
+| 8 | settings that a Raft log does not have are refused, and so is a number outside of the group; no file changes |
+| 8 | a delayed message is refused, and nothing is appended; a message with a level that delays nothing is taken |
+| 8 | a request of a clean-up of topics is refused, and every message stays |
+| 10 | no log file is deleted, neither by age nor on a full disk nor on request |
+| 14 | a second store in the directory is refused |
+| 8 | an opening in which a call fails keeps no file open, and the next opening succeeds |
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import BadConfig, StoreError, StoreInUse
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.raft.raft_store import Membership, NotReplicated, RaftStore
+from tornpage.impl.service.runner import Service, ThreadRunner
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.dirty import CompareTracker, DirtyTracker
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.program.hand_driven import HandDriven
+
+__all__ = ["store_limits_hold"]
+
+_DIRECTORY, _FILE_BYTES = "/s", 1_024
+_BORN_MS, _YEAR_MS = 1_700_000_000_000, 365 * 24 * 3_600_000
+_CONFIG = MessageStoreConfig(
+    mapped_file_size_commit_log=_FILE_BYTES, mapped_file_size_consume_queue=400, max_hash_slot_num=16,
+    max_index_num=64, time_zone="UTC",
+)  # fmt: skip
+_UNSUPPORTED: tuple[dict[str, Any], ...] = (
+    {"broker_role": BrokerRole.SLAVE}, {"store_path_commit_log": ("/other",)},
+    {"read_only_commit_log_store_paths": ("/other",)}, {"transient_store_pool_enable": True},
+    {"enable_multi_dispatch": True}, {"enable_lmq": True}, {"enable_consume_queue_ext": True},
+    {"file_reserved_time": 1}, {"delete_when": "05"}, {"disk_max_used_space_ratio": 50},
+)  # fmt: skip
+_DELAYS: dict[str, PutStatus | None] = {
+    "": None, "DELAY\x010\x02": None, "DELAY\x011\x02": PutStatus.MESSAGE_ILLEGAL,
+    "DELAY\x0118\x02": PutStatus.MESSAGE_ILLEGAL, "DELAY\x0199\x02": PutStatus.MESSAGE_ILLEGAL,
+    "DELAY\x01x\x02": PutStatus.MESSAGE_ILLEGAL, "DELAYED\x011\x02": None,
+}  # fmt: skip
+"""Properties of messages, and the status that refuses them. A message that is taken has no answer before a sync."""
+
+
+class _Member:
+    """A group of one with its store, whose services are stepped by hand."""
+
+    def __init__(self, tracker: DirtyTracker) -> None:
+        self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
+        self.now_ms = _BORN_MS
+        self._services: list[HandDriven] = []
+        self.store: RaftStore
+
+    def clock(self) -> int:
+        """Return the time in milliseconds."""
+        return self.now_ms
+
+    def _runner(self, service: Service) -> HandDriven:
+        self._services.append(HandDriven(service, self.clock))
+        return self._services[-1]
+
+    def opened(self, config: MessageStoreConfig = _CONFIG, *, me: int = 0, members: int = 1) -> RaftStore:
+        """Open the store."""
+        return RaftStore.open(
+            _DIRECTORY, config, Membership(me, members, index_file_bytes=_FILE_BYTES), files=self.files,
+            clock=self.clock, send=list, parts=Parts({ThreadRunner: self._runner}),
+        )  # fmt: skip
+
+    def lead(self) -> None:
+        """Open the store, and become leader."""
+        self.store = observed("an opening", self.opened)
+        self.store.election_timeout()
+        self.store.sync()
+        self.step()
+
+    def step(self) -> None:
+        """Step each service that a thread would step."""
+        for _ in range(6):
+            for service in tuple(self._services):
+                if not service.is_stopped and service.will_step(self.now_ms):
+                    service.step()
+
+    def put(self, properties: str = "") -> PutStatus:
+        """Put a message, and return how it is answered."""
+        answer = self.store.store.put_async(
+            Message("T", b"b" * 300, properties=properties, born_timestamp=_BORN_MS)
+        )  # fmt: skip
+        if not answer.done():
+            self.store.sync()
+            self.step()
+        return answer.result(0).status
+
+    def bodies(self) -> int:
+        """Return how many messages are readable."""
+        with self.store.store.get_message("T", 0, 0, max_msg_nums=1_000) as found:
+            return len(found.messages)
+
+    def log_files(self) -> list[str]:
+        """Return the paths of the data files."""
+        return sorted(path for path in self.files.paths() if "/data/" in path)
+
+
+def store_limits_hold() -> None:
+    """Judge settings, messages, deletions, and openings. Raises GuaranteeBroken."""
+    for judge in (_settings_hold, _refusals_hold, _openings_hold):
+        with CompareTracker() as tracker:
+            try:
+                judge(_Member(tracker))
+            except (StoreError, OSError, TypeError, ValueError, AttributeError, LookupError) as error:
+                raise GuaranteeBroken(8, f"a store on a Raft log raises {type(error).__name__}: {error}") from error
+
+
+def _is_refused(what: str, kind: type[Exception], call: Callable[[], object]) -> None:
+    try:
+        call()
+    except kind:
+        return
+    raise GuaranteeBroken(8, f"{what} is accepted", kind.__name__)
+
+
+def _settings_hold(member: _Member) -> None:
+    for changes in _UNSUPPORTED:
+        _is_refused(f"a store on a Raft log with {changes}", BadConfig, lambda changes=changes: member.opened(  # type: ignore[misc]
+            replace(_CONFIG, **changes)
+        ))  # fmt: skip
+    for me, members in ((-1, 1), (1, 1), (3, 3)):
+        _is_refused(f"member {me} of {members}", BadConfig, lambda me=me, members=members: member.opened(  # type: ignore[misc]
+            me=me, members=members
+        ))  # fmt: skip
+    if member.files.events:
+        raise GuaranteeBroken(8, "a store is refused, and files have changed")
+    for me, members in ((0, 1), (2, 3)):
+        member.opened(me=me, members=members).close()
+
+
+def _refusals_hold(member: _Member) -> None:
+    member.lead()
+    _is_refused("a second store in the directory", StoreInUse, member.opened)
+    count = 0
+    for properties, wanted in _DELAYS.items():
+        end = member.store.member.log.end
+        found = member.put(properties)
+        if found is not (wanted or PutStatus.PUT_OK):
+            raise GuaranteeBroken(8, f"a put with {properties!r} is answered {found}", str(wanted or "PUT_OK"))
+        count += wanted is None
+        if member.store.member.log.end - end != (wanted is None):
+            raise GuaranteeBroken(8, f"a put with {properties!r} appends another number of entries")
+    store = member.store.store
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: store.clean_unused_topics(()), lambda: store.clean_unused_lmq_topic("T"),
+        store.clean_expired_consume_queues,
+    )  # fmt: skip
+    for call in calls:
+        _is_refused("a clean-up of topics", NotReplicated, call)
+    while len(member.log_files()) < 4:
+        count += member.put() is PutStatus.PUT_OK
+    before = member.log_files()
+    member.files.scripted_usage = DiskUsage(total_bytes=100, free_bytes=3)
+    for _ in range(30):
+        member.now_ms += _YEAR_MS // 30
+        member.step()
+        store.delete_expired_files_manually()
+        member.step()
+    member.files.scripted_usage = None
+    if member.log_files() != before:
+        raise GuaranteeBroken(10, "files of a Raft log are deleted", str(before), str(member.log_files()))
+    if member.bodies() != count or store.min_offset:
+        raise GuaranteeBroken(10, f"{member.bodies()} of {count} messages are readable after a clean-up")
+    member.store.close()
+    member.store.close()
+
+
+def _openings_hold(member: _Member) -> None:
+    """Contract 8: let syncs and allocations of an opening fail, one after the other."""
+    member.lead()
+    member.put()
+    member.store.close()
+    for name in ("failing_syncs", "failing_allocations"):
+        setattr(member.files, name, 1)
+        try:
+            member.opened().close()
+        except OSError:
+            if member.files.leaks():
+                raise GuaranteeBroken(8, "a failed opening keeps files open", found=str(member.files.leaks())) from None
+        setattr(member.files, name, 0)
+    member.lead()
+    if member.bodies() != 1:
+        raise GuaranteeBroken(2, "a message is lost by openings that failed")
+    member.store.close()
+    if member.files.leaks():
+        raise GuaranteeBroken(8, "a closed store keeps files open", found=str(member.files.leaks()))
