@@ -91,6 +91,13 @@ def open_copy(copied: Copied, change: CopyChange, at: int) -> bool:
 
     Return whether the change was possible. Raises GuaranteeBroken.
     """
+    try:
+        return _open_copy(copied, change, at)
+    except StoreError as error:
+        raise GuaranteeBroken(7, f"a copy with a harmless change ({change}) is refused: {error}") from error
+
+
+def _open_copy(copied: Copied, change: CopyChange, at: int) -> bool:
     shown = copied.laid_out()
     match change:
         case "no term" | "only a backup of the term" | "bad term" | "bad vote":

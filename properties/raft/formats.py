@@ -22,7 +22,7 @@ from tornpage.properties.cluster.whole_nodes import whole_members_hold
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.raft.files import laid_out
 from tornpage.properties.raft.impossible import impossible_messages_hold
-from tornpage.properties.raft.logs_alone import log_alone_holds
+from tornpage.properties.raft.logs_alone import log_alone_holds, log_opens_in_blocks
 from tornpage.properties.raft.store_limits import store_limits_hold
 
 __all__ = ["parts_hold"]
@@ -46,6 +46,7 @@ def parts_hold() -> None:
     _entries_hold()
     _codec_holds()
     impossible_messages_hold()
+    log_opens_in_blocks()
     for seed in range(_LOG_PROGRAMS):
         log_alone_holds(seed)
     store_limits_hold()

@@ -33,13 +33,15 @@ from tornpage.properties.lockstep.parts.part_disk import PartDisk, tried
 from tornpage.properties.raft.copies import Copied, files_differ, has_entries, open_copy, sends_entries
 from tornpage.properties.raft.files import BLANK_BYTES, HEADER_BYTES, UNIT_BYTES, laid_out
 
-__all__ = ["log_alone_holds"]
+__all__ = ["log_alone_holds", "log_opens_in_blocks"]
 
 _DIRECTORY = "/part"
 _DATA_BYTES, _INDEX_BYTES = 1_024, 10 * UNIT_BYTES + 9
 _RECENT_BYTES = 300
 _EVENTS = 16
 _SECTOR_BYTES = 512
+_READS_OF_FILE = 6
+"""So many reads of a data file find its first entry, the others, its blank and its end."""
 _FAILING = 0.15
 _CALLS_MAX = 8
 _TRIES_MAX = 20
@@ -66,6 +68,12 @@ class _LogDisk(PartDisk):
         """Sync, and count."""
         self.syncs += 1
         super().sync_directory(path)
+
+
+def log_opens_in_blocks() -> None:
+    """Contract 16: judge the opening of a log of many small entries. Raises GuaranteeBroken."""
+    program = _Program(random.Random(0))
+    program.open_many(200)
 
 
 def log_alone_holds(seed: int) -> None:
@@ -100,6 +108,14 @@ class _Program:
             self._disk, _DIRECTORY, self._entries, self._synced, _DATA_BYTES, _INDEX_BYTES, 0, None, Parts()
         )  # fmt: skip
         open_copy(copied, change, self._rng.randrange(1 << 12))
+
+    def open_many(self, count: int) -> None:
+        """Open a log of entries with one byte each."""
+        self._open()
+        self._entries, self._synced = [(1, b"x")] * count, count
+        self._log.append([Carried(*each) for each in self._entries])
+        self._log.sync()
+        self._close()
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
@@ -164,6 +180,9 @@ class _Program:
             return
         is_cut = end < len(self._entries)
         self._entries, self._synced = self._entries[:end], min(self._synced, end)
+        beyond = [name for name in self._disk.list_directory(f"{_DIRECTORY}/data") if int(name) > self._end_position]
+        if is_cut and beyond:
+            raise GuaranteeBroken(15, "a cut leaves data files after the end of the log", found=str(beyond))
         if self._log.cuts - cuts != is_cut:
             raise GuaranteeBroken(15, f"a cut counts as {self._log.cuts - cuts} cuts", str(int(is_cut)))
         self._judge()
@@ -254,8 +273,11 @@ class _Program:
         self._recent = RecentEntries(self._log, _RECENT_BYTES)
         files = 1 + self._log.end_position_of(self._log.end) // _DATA_BYTES
         units = 1 + self._log.end * UNIT_BYTES // (_INDEX_BYTES - _INDEX_BYTES % UNIT_BYTES)
-        if self._disk.reads > 8 * files + 4 * units + 8:
+        if self._disk.reads > _READS_OF_FILE * files + 2 * units + 10:
             raise GuaranteeBroken(16, f"an opening reads {self._disk.reads} times, for {files} files of a log")
+        beyond = [name for name in self._disk.list_directory(f"{_DIRECTORY}/data") if int(name) >= files * _DATA_BYTES]
+        if beyond:
+            raise GuaranteeBroken(15, "a log opens and keeps data files after its end", found=str(beyond))
 
     # ---- judges --------------------------------------------------------------------------------------------------
 

@@ -5,16 +5,23 @@ from typing import Any
 
 import pytest
 
-from tornpage.impl.replication import classic, node_thread, tcp
-from tornpage.impl.serving import client_server, served_member, served_node
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.replication import classic, cutting, node, node_thread, requests, server, tcp
+from tornpage.impl.serving import client, client_server, served_member, served_node
 from tornpage.impl.serving.lines import line_of
 from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.cuts_alone import cuts_hold
+from tornpage.properties.cluster.node_client import node_client_holds
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
+from tornpage.properties.cluster.waiting_requests import waiting_requests_hold
 from tornpage.properties.cluster.whole_nodes import whole_members_hold, whole_nodes_hold
 from tornpage.properties.contract import GuaranteeBroken
 
-JUDGES = (classic_pairs_hold, clients_hold, sockets_hold, threads_hold, whole_members_hold, whole_nodes_hold)
+JUDGES = (
+    classic_pairs_hold, clients_hold, cuts_hold, node_client_holds, sockets_hold, threads_hold, waiting_requests_hold,
+    whole_members_hold, whole_nodes_hold,
+)  # fmt: skip
 
 
 def do_nothing(*_: Any, **__: Any) -> None:
@@ -41,6 +48,17 @@ def test_parts_of_served_nodes_hold(judge: Callable[[], None]) -> None:
         (clients_hold, client_server, "UNANSWERED_MAX", 1_025),
         (clients_hold, client_server, "CLIENTS_MAX", 65),
         (clients_hold, client_server, "UNSENT_BYTES_MAX", 1 << 20),
+        (classic_pairs_hold, server.ReplicaServer, "_end_others", do_nothing),
+        (cuts_hold, cutting, "_zero", do_nothing),
+        (cuts_hold, cutting, "_remove_files", do_nothing),
+        (cuts_hold, DurableFloor, "start", do_nothing),
+        (node_client_holds, client.Client, "close", do_nothing),
+        (node_client_holds, client, "_READ_BYTES", 0),
+        (waiting_requests_hold, requests.ReplicaRequests, "forgo", do_nothing),
+        (waiting_requests_hold, requests.ReplicaRequests, "forget", do_nothing),
+        (waiting_requests_hold, requests.ReplicaRequests, "_count_again", do_nothing),
+        (whole_nodes_hold, server.ReplicaServer, "_find", do_nothing),
+        (whole_nodes_hold, node.ReplicatedStore, "follow", do_nothing),
         (sockets_hold, tcp, "_NOT_YET", frozenset()),
         (sockets_hold, tcp, "_LOOPBACK", "127.0.0.2"),
         (threads_hold, node_thread, "_PAUSE_AFTER_FAILURE_MS", 999),
