@@ -14,9 +14,9 @@
 | become | role, master | the status afterwards |
 | follow | master | the status afterwards |
 
-`body` is text, and `body64` bytes in base64. Messages have both if the bytes are UTF-8, else `body64` only. The answer
-to a put comes when the store keeps its promise: after the flush and the confirmation of the replicas, if the
-configuration asks for them.
+`queue` and `offset` are 0 and `max` is 32 if a request leaves them out. `body` is text, and `body64` bytes in base64.
+Messages have both if the bytes are UTF-8, else `body64` only. The answer to a put comes when the store keeps its
+promise: after the flush and the confirmation of the replicas, if the configuration asks for them.
 """
 
 from collections.abc import Callable

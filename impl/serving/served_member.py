@@ -79,8 +79,11 @@ class ServedMember:
         clock: Clock,
         parts: Parts,
         wake: Callable[[], None],
-    ) -> tuple[RaftOperations | RaftStoreOperations, Callable[[], None]]:
-        """Open the files; return the operations of clients, and what closes the files."""
+    ) -> tuple[RaftOperations | RaftStoreOperations, Callable[[], str]]:
+        """Open the files; return the operations of clients, and what closes the files.
+
+        The latter returns why the end of the store is not a clean one, or an empty text.
+        """
         if settings.content == "messages":
             require_member(files, directory, me, settings)
             config = replace(
@@ -98,7 +101,7 @@ class ServedMember:
                 parts=parts,
                 wake=wake,
             )
-            return RaftStoreOperations(store), store.close
+            return RaftStoreOperations(store), lambda: _closed(store)
         member_files = OpenMember(directory, me, settings, files=files, parts=parts)
         member = parts.of(RaftMember)(
             me,
@@ -107,7 +110,9 @@ class ServedMember:
             member_files.hard_state,
             batch_bytes_max=settings.batch_bytes_max,
         )
-        return RaftOperations(RaftEntries(member, settings, wake), member_files.log.body_at), member_files.close
+        return RaftOperations(RaftEntries(member, settings, wake), member_files.log.body_at), lambda: _shut(
+            member_files
+        )
 
     def _begin(
         self, application: Application, settings: RaftSettings, listen: str, network: TcpNetwork, rng: random.Random
@@ -146,10 +151,20 @@ class ServedMember:
         self._node.close(self._now_ms())
         self._clients.close()
         try:
-            self._close_files()
+            reason = self._close_files()
         except OSError as error:
-            return self._node.failure or str(error)
-        return self._node.failure
+            reason = str(error)
+        return self._node.failure or reason
+
+
+def _closed(store: StoreApplication) -> str:
+    store.close()
+    return store.store.read_only_reason or ""
+
+
+def _shut(files: OpenMember) -> str:
+    files.close()
+    return ""
 
 
 def _check(me: int, settings: RaftSettings, listen: str, *, may_leave_loopback: bool) -> None:

@@ -13,11 +13,12 @@ is compared with what the operations have answered:
     at most 64 clients.
 """
 
+import errno
 import json
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,16 +73,19 @@ class ClientNetwork:
     `wakes` counts the wake-ups.
     """
 
-    def __init__(self, mark: str = "!", attempts: list[str] | None = None) -> None:
+    def __init__(self, mark: str = "!", attempts: list[str] | None = None, used: Collection[str] = frozenset()) -> None:
         self.address = ""
         self._mark = mark
         self._attempts = [] if attempts is None else attempts
+        self._used = used
         self.backlog: deque[ClientLink] = deque()
         self.is_listening = False
         self.wakes = 0
 
     def listen(self, address: str) -> "ClientNetwork":
-        """Listen at an address."""
+        """Listen at an address, unless another process uses it."""
+        if address in self._used:
+            raise OSError(errno.EADDRINUSE, "the address is in use", address)
         self.address, self.is_listening = address + self._mark, True
         return self
 

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig, BadDirectory, StoreInUse
+from tornpage.impl.io.files import OpenFile
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.settings import RaftSettings
 from tornpage.impl.replication.node_thread import NodeThread
@@ -43,6 +44,10 @@ _HERE, _PEER, _HA = "127.0.0.1:5", "127.0.0.1:6", "127.0.0.1:7"
 _FILE_BYTES = 4_096
 _NOW_MS = 1_700_000_000_000
 _STEPS = 12
+_DEFAULT_MAX = 32
+"""Messages of an answer to a client that states no limit."""
+_SYNCS_OF_A_CLOSE = 6
+"""Syncs that a closing member makes, at most. Each of them fails once."""
 _CONFIG = MessageStoreConfig(
     mapped_file_size_commit_log=_FILE_BYTES, mapped_file_size_consume_queue=400, mapped_files_ahead=0,
     max_hash_slot_num=16, max_index_num=64, time_zone="UTC",
@@ -73,15 +78,34 @@ class _Thread:
         self.is_stopped = True
 
 
+class _Disk(RecordingFiles):
+    """A recorded disk on which one sync of a file fails."""
+
+    has_failed = False
+    _failing = 0
+
+    def fail_sync(self, number: int) -> None:
+        """Let the sync with this number fail, counted from 1. 0 lets none fail."""
+        self._failing, self.has_failed = number, False
+
+    def sync(self, file: OpenFile) -> None:
+        """Sync, or fail."""
+        self._failing -= 1
+        if not self._failing:
+            self.has_failed, self.failing_syncs = True, 1
+        super().sync(file)
+
+
 class _Machine:
     """A machine with one disk, on which nodes run one after the other."""
 
     def __init__(self, tracker: CompareTracker) -> None:
-        self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
+        self.files = _Disk(EMPTY_DISK, tracker=tracker)
         self.now_ms = _NOW_MS
         self.networks: list[ClientNetwork] = []
         self.threads: list[_Thread] = []
         self._attempts: list[str] = []
+        self.used: set[str] = set()
         self._services: list[HandDriven] = []
         self.parts = Parts({TcpNetwork: self._network, NodeThread: self._thread, ThreadRunner: self._runner})
 
@@ -90,7 +114,7 @@ class _Machine:
         return self.now_ms
 
     def _network(self) -> ClientNetwork:
-        self.networks.append(ClientNetwork("", self._attempts))
+        self.networks.append(ClientNetwork("", self._attempts, self.used))
         return self.networks[-1]
 
     def _thread(
@@ -222,6 +246,11 @@ def whole_members_hold() -> None:
     contents: tuple[Contents, ...] = ("entries", "messages")
     for content in contents:
         with _machine() as machine:
+            _used_addresses_are_refused(machine, partial(_member, machine, content), (_HERE, _PEER))
+        for number in range(1, _SYNCS_OF_A_CLOSE + 1):
+            with _machine() as machine:
+                _member_closes_badly(machine, content, number)
+        with _machine() as machine:
             _member_runs(machine, content)
         with _machine() as machine:
             _member_fails(machine, content)
@@ -259,6 +288,45 @@ def _member_runs(machine: _Machine, content: Contents) -> None:
     for options, what in wrong:
         machine.refuses(partial(_member, machine, **options), BadDirectory, what, is_empty=False)
     machine.refuses(lambda: _node(machine), BadDirectory, "a node in the directory of a member", is_empty=False)
+
+
+def _used_addresses_are_refused(machine: _Machine, make: Callable[[], Any], addresses: tuple[str, ...]) -> None:
+    """Contract 8: an address that another process uses is refused. Nothing stays open.
+
+    The next opening succeeds.
+    """
+    for address in addresses:
+        machine.used.add(address)
+        machine.refuses(make, OSError, f"a node at the used address {address}", is_empty=False)
+        machine.used.clear()
+    machine.refuses(make, None, "a node after used addresses")
+
+
+def _member_closes_badly(machine: _Machine, content: Contents, number: int) -> None:
+    """Let one sync of a closing member fail.
+
+    It tells why its exit is not a clean one, closes everything, and loses nothing.
+    """
+    put = {"op": "append"} if content == "entries" else {"op": "put", "topic": "T"}
+    member = observed("an opening", partial(_member, machine, content))
+    machine.step()
+    (answer,) = machine.ask(_HERE, {**put, "body": "kept"})
+    machine.files.fail_sync(number)
+    told = observed("close", member.close)
+    has_failed = machine.files.has_failed
+    machine.files.fail_sync(0)
+    is_unclean = any(path.endswith("/abort") for path in machine.files.paths())
+    if (is_unclean and not told) or (told and not has_failed):
+        raise GuaranteeBroken(8, f"a member tells {told!r} of an exit, of which sync {number} has failed: {has_failed}")
+    machine.require_closed()
+    member = observed("an opening", partial(_member, machine, content))
+    machine.step()
+    read = {"op": "read"} if content == "entries" else {"op": "get", "topic": "T"}
+    (found,) = machine.ask(_HERE, read)
+    rows = found["entries"] if content == "entries" else found["messages"]
+    _is("what a failed close has lost", [each["body"] for each in rows if each["body64"]], ["kept"] * answer["ok"])
+    _is("the end of a member", observed("close", member.close), "")
+    machine.require_closed()
 
 
 def _member_fails(machine: _Machine, content: Contents) -> None:
@@ -329,9 +397,13 @@ def whole_nodes_hold() -> None:
             _is("the end of a node", observed("close", node.close), None)
             machine.require_closed()
     with _machine() as machine:
+        _used_addresses_are_refused(machine, partial(_node, machine), (_HERE, _HA))
+    with _machine() as machine:
         _roles_change(machine)
     with _machine() as machine:
         _strangers_are_refused(machine)
+    with _machine() as machine:
+        _defaults_hold(machine)
     with _machine() as machine:
         node = _node(machine, role=slave, master=_PEER)
         (refused,) = machine.ask(_HERE, {"op": "put", "topic": "T", "body": "x"})
@@ -373,9 +445,44 @@ def _roles_change(machine: _Machine) -> None:
         _is(f"the masters after {request}", tuple(sorted(set(attempts))), masters)
         (put,) = machine.ask(_HERE, {"op": "put", "topic": "T", "body": role})
         _is(f"the answer to a put after {request}", put["ok"], role == "ASYNC_MASTER")
+    machine.ask(_HERE, {"op": "become", "role": "SLAVE", "master": _PEER})
+    machine.used.add(_HA)
+    (answer,) = machine.ask(_HERE, {"op": "become", "role": "SYNC_MASTER"})
+    refusal = {"id": None, "ok": False, "error": f"the address is in use ({_HA})"}
+    _is("a change of roles at a used address", answer, refusal)
+    _is("the role after a change that failed", node.status()["role"], "SLAVE")
+    machine.used.clear()
+    (answer,) = machine.ask(_HERE, {"op": "become", "role": "ASYNC_MASTER"})
+    _is("the role after a change that is repeated", (answer["ok"], answer.get("role")), (True, "ASYNC_MASTER"))
     (got,) = machine.ask(_HERE, {"op": "get", "topic": "T"})
     bodies = [each["body"] for each in got["messages"]]
     _is("what was put in all roles", bodies, ["first", "SYNC_MASTER", "ASYNC_MASTER"])
+    _is("the end of a node", observed("close", node.close), None)
+    machine.require_closed()
+
+
+def _defaults_hold(machine: _Machine) -> None:
+    """Let clients leave fields out.
+
+    An answer has up to 32 messages, those of queue 0 from the first one on.
+    """
+    node = _node(machine)
+    put = {"op": "put", "topic": "T", "keys": "k"}
+    machine.ask(_HERE, *({**put, "body": f"b{number}"} for number in range(_DEFAULT_MAX + 3)))
+    machine.ask(_HERE, {**put, "queue": 1, "body": "other", "keys": "o"})
+    (got, found) = machine.ask(_HERE, {"op": "get", "topic": "T"}, {"op": "query", "topic": "T", "key": "k"})
+    _is(
+        "what a get without limits returns",
+        [each["body"] for each in got["messages"]],
+        [f"b{each}" for each in range(_DEFAULT_MAX)],
+    )
+    _is("the number of messages of a query without a limit", len(found["messages"]), _DEFAULT_MAX)
+    (one, other) = machine.ask(_HERE, {"op": "get", "topic": "T", "max": 1}, {"op": "get", "topic": "T", "queue": 1})
+    _is("one message", [each["body"] for each in (*one["messages"], *other["messages"])], ["b0", "other"])
+    (first, second) = machine.ask(
+        _HERE, {"op": "commit", "topic": "T", "group": "g", "offset": 3}, {"op": "progress", "topic": "T", "group": "g"}
+    )
+    _is("the progress of a group", (first["ok"], second["offset"]), (True, 3))
     _is("the end of a node", observed("close", node.close), None)
     machine.require_closed()
 
