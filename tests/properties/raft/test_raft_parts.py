@@ -85,7 +85,8 @@ def test_a_left_unit_of_dledger_is_judged(
     is_damage: bool, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = RaftTrial(RaftSettings(members=1, data_file_bytes=1024), tracker=tracker)
-    for operation in (Elect(), SyncLog(), *[Propose()] * 12, SyncLog()):
+    operations: list[RaftOperation] = [Elect(), SyncLog(), *[Propose()] * 12, SyncLog()]
+    for operation in operations:
         trial.run(operation)
     copies = [OpenCopy(0, "no checksums, later unit", at) for at in range(12)]
     for each in copies:
