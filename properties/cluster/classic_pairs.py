@@ -321,6 +321,8 @@ class _Pair:
                 15, "a master of 4.9.3 counts another offset than its replicas have reported", str(reported),
                 str(status["acknowledged_offset"]),
             )  # fmt: skip
+        if any(row["node"] and not row["counts"] for row in status["replicas"]):
+            raise GuaranteeBroken(15, "a replica of 4.9.3 does not count after its first report")
         if len({row["node"] for row in status["replicas"] if row["counts"]} - {""}) != len(reported):
             raise GuaranteeBroken(15, "a replica of 4.9.3 counts twice, or has no name", found=str(status["replicas"]))
 

@@ -10,6 +10,7 @@ Members do not share delayed deliveries, deletions and retention, so a store on 
 | 8 | a request of a clean-up of topics is refused, and every message stays |
 | 10 | no log file is deleted, neither by age nor on a full disk nor on request |
 | 14 | a second store in the directory is refused |
+| 8 | without room for a data file a put is refused or unknown, appends what it says, and loses nothing before it |
 | 8 | an opening in which a call fails keeps no file open, and the next opening succeeds |
 """
 
@@ -21,7 +22,8 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BadConfig, StoreError, StoreInUse
 from tornpage.impl.io.files import DiskUsage
-from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.raft_store import Membership, NotReplicated, RaftStore
 from tornpage.impl.service.runner import Service, ThreadRunner
@@ -33,6 +35,8 @@ from tornpage.properties.program.hand_driven import HandDriven
 __all__ = ["store_limits_hold"]
 
 _DIRECTORY, _FILE_BYTES = "/s", 1_024
+_ENTRY_BYTES = 48 + 300 + 91 + 1
+"""Bytes of an entry with a record of 300 bytes, about."""
 _BORN_MS, _YEAR_MS = 1_700_000_000_000, 365 * 24 * 3_600_000
 _CONFIG = MessageStoreConfig(
     mapped_file_size_commit_log=_FILE_BYTES, mapped_file_size_consume_queue=400, max_hash_slot_num=16,
@@ -100,6 +104,15 @@ class _Member:
             self.step()
         return answer.result(0).status
 
+    def put_batch(self, count: int) -> PutStatus:
+        """Put messages as a batch, and return how it is answered."""
+        body = encode_batch_body([BatchMember(b"b" * 60)] * count)
+        answer = self.store.store.put_async(MessageBatch("T", body, born_timestamp=_BORN_MS))
+        if not answer.done():
+            self.store.sync()
+            self.step()
+        return answer.result(0).status
+
     def bodies(self) -> int:
         """Return how many messages are readable."""
         with self.store.store.get_message("T", 0, 0, max_msg_nums=1_000) as found:
@@ -112,7 +125,7 @@ class _Member:
 
 def store_limits_hold() -> None:
     """Judge settings, messages, deletions, and openings. Raises GuaranteeBroken."""
-    for judge in (_settings_hold, _refusals_hold, _openings_hold):
+    for judge in (_settings_hold, _refusals_hold, _openings_hold, _full_disks_hold):
         with CompareTracker() as tracker:
             try:
                 judge(_Member(tracker))
@@ -199,3 +212,47 @@ def _openings_hold(member: _Member) -> None:
     member.store.close()
     if member.files.leaks():
         raise GuaranteeBroken(8, "a closed store keeps files open", found=str(member.files.leaks()))
+
+
+def _full_disks_hold(member: _Member) -> None:
+    """Contract 8: let a disk have no room for the next data file, also within a batch."""
+    member.lead()
+    count = 0
+    while member.store.member.log.end < 3:
+        count += member.put() is PutStatus.PUT_OK
+    for size in (1, 5):
+        log = member.store.member.log
+        while -_end_position(member) % _FILE_BYTES > _ENTRY_BYTES:
+            count += member.put() is PutStatus.PUT_OK
+        if size > 1:
+            count += member.put() is PutStatus.PUT_OK  # a batch begins in a file with room
+        end = log.end
+        member.files.failing_allocations = 1
+        found = member.put() if size == 1 else member.put_batch(size)
+        appended = log.end - end
+        if found is PutStatus.PUT_OK or member.files.failing_allocations:
+            raise GuaranteeBroken(8, f"a put of {size} messages without room is answered {found}")
+        if (found is PutStatus.OUTCOME_UNKNOWN) is not (appended > 0) or appended >= size:
+            raise GuaranteeBroken(
+                8, f"a put of {size} messages without room appends {appended}, and is answered {found}"
+            )
+        after = member.put()
+        wanted = PutStatus.SERVICE_NOT_AVAILABLE if appended else PutStatus.PUT_OK
+        count += after is PutStatus.PUT_OK
+        if after is not wanted:
+            raise GuaranteeBroken(8, f"a put after one without room is answered {after}", str(wanted))
+        member.store.close()
+        if member.files.leaks():
+            raise GuaranteeBroken(8, "a store without room keeps files open", found=str(member.files.leaks()))
+        member.lead()
+        count += appended
+        if member.bodies() != count:
+            raise GuaranteeBroken(2, f"{member.bodies()} of {count} messages are readable after a put without room")
+    member.store.close()
+
+
+def _end_position(member: _Member) -> int:
+    """Return the position after the last entry."""
+    return sum(
+        len(member.files.peek(path, 0, _FILE_BYTES).rstrip(b"\0")) for path in member.log_files()[-1:]
+    ) + _FILE_BYTES * (len(member.log_files()) - 1)
