@@ -44,6 +44,7 @@ _HERE, _PEER, _HA = "127.0.0.1:5", "127.0.0.1:6", "127.0.0.1:7"
 _FILE_BYTES = 4_096
 _NOW_MS = 1_700_000_000_000
 _STEPS = 12
+_FINDINGS_MAX = 100
 _DEFAULT_MAX = 32
 """Messages of an answer to a client that states no limit."""
 _SYNCS_OF_A_CLOSE = 6
@@ -250,6 +251,12 @@ def whole_members_hold() -> None:
         for number in range(1, _SYNCS_OF_A_CLOSE + 1):
             with _machine() as machine:
                 _member_closes_badly(machine, content, number)
+        with _machine() as machine:
+            member = observed("an opening", partial(_member, machine, content))
+            network = next(each for each in machine.networks if each.address == _PEER)
+            _findings_are_bounded(machine, network, member.status)
+            _is("the end of a member", observed("close", member.close), "")
+            machine.require_closed()
         with _machine() as machine:
             _member_runs(machine, content)
         with _machine() as machine:
@@ -487,6 +494,25 @@ def _defaults_hold(machine: _Machine) -> None:
     machine.require_closed()
 
 
+def _findings_are_bounded(machine: _Machine, network: ClientNetwork, status: Callable[[], dict[str, Any]]) -> None:
+    """Contract 8: let many strangers connect. The last 100 reasons are kept, the newest last."""
+    peers = [f"10.9.9.9:{number}" for number in range(_FINDINGS_MAX + 5)]
+    for count in (_FINDINGS_MAX - 1, len(peers)):
+        for peer in peers[:count]:
+            link = ClientLink(0)
+            link.peer = peer
+            network.backlog.append(link)
+        machine.step(1)
+        found = status()["findings"][-count:]
+        wanted = [True] * min(count, _FINDINGS_MAX)
+        shown = [
+            each.startswith(f"{peer}: ") for each, peer in zip(found, peers[:count][-_FINDINGS_MAX:], strict=False)
+        ]
+        _is(f"the findings about {count} strangers", shown, wanted)
+        most = len(status()["findings"])
+    _is("the number of findings", most, _FINDINGS_MAX)
+
+
 def _strangers_are_refused(machine: _Machine) -> None:
     """Let a stranger and known hosts connect, up to the limit and above it."""
     known, most = "10.0.0.2", 3
@@ -512,6 +538,7 @@ def _strangers_are_refused(machine: _Machine) -> None:
             [True] * (not is_accepted),
         )
     _is("the number of connections", len(node.status()["replicas"]), most)
+    _findings_are_bounded(machine, network, node.status)
     links[1].has_left = True
     late = ClientLink(0)
     late.peer = f"{known}:5000"
