@@ -114,12 +114,16 @@ class _Pair:
         """Draw events, then heal the pair."""
         events: tuple[Callable[[], object], ...] = (
             self._put, self._put, self._put, self._step, self._step, self._step, self._step, self._wait, self._limit,
-            self._heal, self._reset, self._reopen, self._kill, self._step if self._is_sound else self._forge,
+            self._heal, self._reset, self._reopen, self._kill_one, self._step if self._is_sound else self._forge,
         )  # fmt: skip
         for _ in range(_EVENTS):
             self._rng.choice(events)()
         self._heal()
         self._clock.now_ms += _SILENT_MS
+        for _ in range(_HEALING_ROUNDS // 4):
+            self._step()
+            self._clock.now_ms += _HEALING_MS
+        self._kill(self._nodes[1], silently=True)  # the master has two links of it for a while
         for _ in range(_HEALING_ROUNDS):
             self._step()
             self._clock.now_ms += _HEALING_MS
@@ -234,11 +238,12 @@ class _Pair:
         if slave.end != end:
             raise GuaranteeBroken(2, "a slave of 4.9.3 loses records by a clean exit", str(end), str(slave.end))
 
-    def _kill(self) -> None:
+    def _kill_one(self) -> None:
+        self._kill(self._rng.choice(self._nodes), silently=self._rng.random() < 0.5)
+
+    def _kill(self, node: Node, *, silently: bool) -> None:
         """Kill a node, and open it again. A kill loses nothing."""
-        node = self._rng.choice(self._nodes)
         end = node.end
-        silently = self._rng.random() < 0.5
         self._left += [each for each in self._network.links if silently and not each.is_closed]
         self._network.drop(node.number, address_of(node.number), silently=silently)
         node.die()
