@@ -10,7 +10,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tornpage.model.replication.operations import CallNode, ForgeFrame
@@ -64,13 +64,17 @@ class _Flow:
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """A connection that is no replica."""
+    """A connection that is no replica.
+
+    Its time begins with the step in which the node can accept it.
+    """
 
     call: CallNode
     link: RecordedLink
     end: LinkEnd
     node: object
     since_ms: int
+    was_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,13 @@ class Traffic:
     def before(self, node: Node) -> _Before:
         """Return what has to be known of a node before its step."""
         life = self._lives[node.number]
+        now_ms = self._clock.now_ms
+        self._visits = [
+            replace(each, since_ms=now_ms, was_seen=True)
+            if each.node is node.replicated and not each.was_seen
+            else each
+            for each in self._visits
+        ]
         mine = self._network.links[life.first_link :]
         ended = sum(
             link.is_closed and not link.waiting[MASTER] for link in mine if link.address == address_of(node.number)

@@ -8,6 +8,7 @@ import pytest
 from tornpage.impl.replication.client import ReplicaClient
 from tornpage.impl.replication.server import ReplicaConnection, ReplicaServer
 from tornpage.model.replication.operations import (
+    AdvanceTime,
     CallNode,
     ChangeRoles,
     ClusterOperation,
@@ -80,3 +81,15 @@ def test_a_mistake_in_the_common_point_is_caught(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(formats, "common_point", lambda ours, our_end, theirs, their_end: min(our_end, their_end))
     with pytest.raises(GuaranteeBroken, match="the common point of"):
         formats._common_points_hold()
+
+
+def test_a_connection_counts_from_its_acceptance(tracker: DirtyTracker) -> None:
+    """A node that is not stepped for 25 s accepts a connection late.
+
+    The end of a run said that it keeps the connection for too long (seed 1 of a trial of a mutant).
+    """
+    trial = ClusterTrial(ClusterSettings(nodes=3, slave_syncs=True, discard_when_gone=True), tracker=tracker)
+    operations: list[ClusterOperation] = [PutOn(), CallNode(), AdvanceTime(25_000), PutOn()]
+    for operation in operations:
+        trial.run(operation)
+    trial.finish()
