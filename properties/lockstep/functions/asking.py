@@ -1,12 +1,13 @@
 """Compare functions and parts of the store with plain statements (contract 8).
 
-None of them needs the disk of the run.
+None of them needs the disk of the run. Real files lie in a directory that is removed afterwards.
 """
 
 import random
 
 from tornpage.properties.lockstep.functions import files, filters, policies, records, statistics, texts
 from tornpage.properties.lockstep.parts import (
+    clean_up,
     delays,
     dispatches,
     index,
@@ -14,7 +15,9 @@ from tornpage.properties.lockstep.parts import (
     numbers,
     pulls,
     queues,
+    real_files,
     recovered_logs,
+    services,
     small_files,
 )
 
@@ -22,7 +25,7 @@ __all__ = ["functions_answer"]
 
 _PARTS = (
     texts, records, policies, filters, files, statistics, small_files, delays, dispatches, log_files,
-    recovered_logs, queues, numbers, pulls, index,
+    recovered_logs, queues, numbers, pulls, index, clean_up, services, real_files,
 )  # fmt: skip
 
 

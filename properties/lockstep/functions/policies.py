@@ -17,7 +17,7 @@ from tornpage.impl.config.policy import (
     QueueFlushPolicy,
     WarmUp,
 )
-from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.config.retention_policy import RetentionPolicy, Room
 from tornpage.impl.io.files import DiskUsage
 from tornpage.impl.service.disk_watch import DiskWatch
 from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
@@ -166,6 +166,7 @@ def _disk_watch(rng: random.Random) -> None:
         ratios: dict[str, float | None] = {path: rng.choice(_RATIOS) for path in ("a", "b", "queues")}
         flags, last = RunningFlags(), dict[str, float]()
         watch = DiskWatch(_Disks(ratios), ("a", "b"), flags, policy=RetentionPolicy(), queue_path="queues")  # type: ignore[arg-type]
+        is_value("a watch before its first look", (0, 0, Room()), (watch.due_ms, watch.checked_ms, watch.room))
         now_ms = rng.randrange(1, 10_000)
         for number in range(3):
             logs = [ratio for path in ("a", "b") if (ratio := ratios[path]) is not None]
@@ -176,6 +177,9 @@ def _disk_watch(rng: random.Random) -> None:
             room = watch.room.is_full, watch.room.wants_deletion, watch.room.urgent
             is_value(f"the room of disks with {ratios}, look {number}", expected, room)
             is_value("the flag of full disks", expected[0], RunningFlag.DISK_FULL in flags.bits)
+            is_value("the time of the last look at the disks", now_ms, watch.checked_ms)
+            is_answered("another look at the same time", now_ms + _WATCH_MS, watch.step, now_ms)
+            is_value("the time of the last look at the disks", now_ms, watch.checked_ms)
             is_answered("an early look at the disks", now_ms + _WATCH_MS, watch.step, now_ms + _WATCH_MS - 1)
             now_ms = now_ms - 1 if rng.random() < 0.2 else now_ms + _WATCH_MS
             ratios[rng.choice(("a", "b", "queues"))] = rng.choice(_RATIOS)

@@ -11,9 +11,11 @@ was clean, the time in the checkpoint, and the units in a queue file.
    than three seconds ahead of the newest record.
 5. Without a floor, and after another exit, a later record that the checkpoint covers is damage.
 6. Any other bytes past the end are a tear. Without a floor, valid records after a tear are copied into the
-   quarantine.
+   quarantine. Each file gets the first number that no copy has, and a copy that an earlier open left unfinished is
+   removed then.
 7. A damaged store stays as it is, and ends after its last valid record. Any other log is durable up to its end. Zeros
-   follow it, and no file follows that has no record. The first file stays unless it begins at offset 0.
+   follow it, and no file follows that has no record. The first file stays unless it begins at offset 0. After an
+   unclean exit the units of the queues are written again, because a sync before it may have failed.
 8. Opening again after that finds nothing.
 """
 
@@ -41,6 +43,7 @@ _UNITS = 16
 _ROOT = "/part"
 _LOG = f"{_ROOT}/commitlog"
 _QUEUE = f"{_ROOT}/consumequeue/A/0"
+_QUARANTINE = f"{_ROOT}/quarantine"
 _DIRECTORIES = ("/", _ROOT, _LOG, f"{_ROOT}/config", f"{_ROOT}/consumequeue", f"{_ROOT}/consumequeue/A", _QUEUE)
 _T0 = 1_700_000_000_000
 _NOW = _T0 + 1_000_000
@@ -86,6 +89,8 @@ class _Log:
     time: int = 0
     units: list[tuple[int, int, int]] = field(default_factory=list)
     is_misnamed: bool = False
+    copies: int = 0
+    is_unfinished: bool = False
 
     def is_valid(self, record: _Record) -> bool:
         """Return whether the files hold a record as it was written."""
@@ -147,6 +152,7 @@ def _drawn(rng: random.Random) -> _Log:
     log.is_clean = rng.random() < 0.5
     last = log.records[-1].time if log.records else 0
     log.time = rng.choice((0, last, last + _MARGIN_MS, last + _MARGIN_MS + 1, max(0, last - 1), _NOW + 1))
+    log.copies, log.is_unfinished = rng.choice((0, 0, 1, 2)), rng.random() < 0.5
     end = offset
     _harm(log, rng)
     ends = [end, _end_of(log), _end_of(log) + 1, 0, *(record.offset for record in log.records)]
@@ -291,7 +297,19 @@ def _image(log: _Log) -> Image:
         for number, offset, size in log.units:
             queue[20 * number : 20 * number + 20] = struct.pack(">qiq", offset, size, 0)
         files[f"{_QUEUE}/{0:020d}"] = bytes(queue)
-    return Image(frozenset(_DIRECTORIES), files)
+    files |= _earlier_copies(log)
+    return Image(frozenset((*_DIRECTORIES, f"{_ROOT}/quarantine")), files)
+
+
+def _earlier_copies(log: _Log) -> dict[str, bytes]:
+    """Return what earlier opens left in the quarantine.
+
+    These are copies of each place of a cut, and an unfinished one.
+    """
+    end = _prefix_end(log)
+    places = [max(base, end) for base in log.bases if base + _FILE_BYTES > end]
+    copies = {f"{_QUARANTINE}/{place:020d}.{number}": b"x" for place in places for number in range(log.copies)}
+    return copies | ({f"{_QUARANTINE}/unfinished": b"y"} if log.is_unfinished else {})
 
 
 def _opened(disk: PartDisk) -> OpenDirectory:
@@ -382,6 +400,7 @@ def _judge_sound(log: _Log, disk: PartDisk, held: OpenDirectory, what: str, *, i
         numbers = [record.number for record in valid if record.topic == topic]
         if numbers:
             is_value(f"the queue {topic} of {what}", (numbers[0], numbers[-1] + 1), held.range_of(topic, 0))
+            _judge_rewritten_units(log, disk, f"{_ROOT}/consumequeue/{topic}/0/{0:020d}", numbers[-1])
     _judge_quarantine(log, disk, end, what, is_torn=is_torn)
     held.close()
     again = _opened(disk)
@@ -391,15 +410,28 @@ def _judge_sound(log: _Log, disk: PartDisk, held: OpenDirectory, what: str, *, i
     again.close()
 
 
+def _judge_rewritten_units(log: _Log, disk: PartDisk, path: str, last: int) -> None:
+    """Compare which units of a queue file are written again.
+
+    These are all after an unclean exit, and none after a clean one.
+    """
+    written = set[int]()
+    for place, start, count in disk.written:
+        if place == path:
+            written.update(range(start, start + count))
+    is_value(f"the bytes of {path} that are written again", 0 if log.is_clean else 20 * (last + 1), len(written))
+
+
 def _judge_quarantine(log: _Log, disk: PartDisk, end: int, what: str, *, is_torn: bool) -> None:
     """Compare the copies of what a cut without a floor has removed."""
-    copies = dict[str, bytes]()
+    copies = _earlier_copies(log)
     later = [record for record in log.records if record.offset >= end and log.is_valid(record)]
     if is_torn and log.floor is None and later:
         for base in log.bases:
             start = max(0, end - base)
             if base + _FILE_BYTES > end and any(log.files[base][start:]):
-                copies[f"{_ROOT}/quarantine/{base + start:020d}.0"] = bytes(log.files[base][start:])
+                copies[f"{_QUARANTINE}/{base + start:020d}.{log.copies}"] = bytes(log.files[base][start:])
+        copies.pop(f"{_QUARANTINE}/unfinished", None)
     for files in (disk.content, disk.durable.files):
-        found = {path: data for path, data in files.items() if path.startswith(f"{_ROOT}/quarantine/")}
+        found = {path: data for path, data in files.items() if path.startswith(f"{_QUARANTINE}/")}
         are_files(f"the quarantine of {what}", copies, found)

@@ -11,8 +11,14 @@
 5. Without a durable floor, the last possible unit of each queue is evidence, if a record may have its place. The log
    was flushed up to three seconds before the time of the checkpoint, unless that is in the future or the store has a
    pool.
+6. A directory is made with those above it, and all of their names are durable then, also the name of one that an
+   earlier opener made and did not sync. A directory above that cannot be synced was not made by a store. What is no
+   directory is refused, and nothing is made.
+7. The checkpoint has three times and a whole page. A short or missing one has zeros. A negative time is damage and
+   reads as 0.
 """
 
+import errno
 import random
 import struct
 import zlib
@@ -22,12 +28,16 @@ from types import SimpleNamespace
 
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from tornpage.impl.errors import BadDirectory
 from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexLayout
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.store_lock import make_directories
 from tornpage.impl.log.durable_floor import DurableFloor, Floor
 from tornpage.impl.message.dispatching import Dispatched, ExtDraft, IndexPuts, QueueRun
 from tornpage.impl.queue.consume_queues import QueueFileProof
 from tornpage.impl.recovery.derived_proof import checksums_hold
 from tornpage.impl.recovery.evidence import flushed_time, last_units
+from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.lockstep.functions.comparing import is_answered, is_value
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, are_files, carried_out, crashed, tried
@@ -51,6 +61,8 @@ def check(rng: random.Random) -> None:
     _checksums(rng)
     _last_units(rng)
     _flushed_times()
+    _directories(rng)
+    _checkpoint(rng)
 
 
 # ---- the durable floor -----------------------------------------------------------------------------------------------
@@ -347,3 +359,93 @@ def _flushed_times() -> None:
         checkpoint = SimpleNamespace(physic_msg_timestamp=time)
         what = f"the flushed time of a checkpoint of {time} ms at {now_ms} ms"
         is_answered(what, expected, flushed_time, checkpoint, has_pool=has_pool, now_ms=now_ms)
+
+
+# ---- directories, and the checkpoint ---------------------------------------------------------------------------------
+
+
+class _Guarded(PartDisk):
+    """A disk whose upper directories may not be synced by the store."""
+
+    forbidden: frozenset[str] = frozenset()
+
+    def sync_directory(self, path: str) -> None:
+        """Sync a directory. Raises PermissionError for one that may not be read."""
+        if path in self.forbidden:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        super().sync_directory(path)
+
+
+def _directories(rng: random.Random) -> None:
+    depth = rng.randrange(1, 5)
+    paths = ["/part"]
+    for name in "wxyz"[:depth]:
+        paths.append(f"{paths[-1]}/{name}")
+    there = rng.randrange(1, len(paths) + 1)
+    disk = _Guarded(Image(frozenset(("/", *paths[:there])), {}))
+    if rng.random() < 0.4 and there < len(paths):
+        disk.make_directory(paths[there])  # by an opener that was killed before it synced the name
+        there += 1
+    if rng.random() < 0.3 and there < len(paths):
+        disk.close(disk.create(paths[there]))
+        names = disk.content
+        try:
+            tried("make_directories", lambda: make_directories(disk, paths[-1]))
+        except GuaranteeBroken as broken:
+            if BadDirectory.__name__ not in broken.sentence:
+                raise
+        else:
+            raise GuaranteeBroken(8, f"make_directories of {paths[-1]} accepts the file {paths[there]}")
+        is_value("the files beside a refused directory", names, disk.content)
+        is_value("the names beside a refused directory", [], disk.list_directory(paths[there - 1])[1:])
+        return
+    if rng.random() < 0.3:
+        disk.forbidden = frozenset(paths[: there - 1])
+    carried_out(disk, rng, "make_directories", lambda: make_directories(disk, paths[-1]))
+    if not disk.forbidden:
+        is_value(f"the durable directories of {paths[-1]}", {"/", *paths}, set(disk.durable.directories))
+    is_value(f"the directories of {paths[-1]}", dict.fromkeys(paths, "directory"),
+             {path: found.kind for path in paths if (found := disk.stat(path)) is not None})  # fmt: skip
+    is_answered("make_directories of the root", None, make_directories, disk, "/")
+
+
+def _checkpoint(rng: random.Random) -> None:
+    path, times = "/part/checkpoint", [rng.choice((-1, 0, 1, 1 << 40)) for _ in range(3)]
+    data = struct.pack(">qqq", *times).ljust(4096, b"\0")
+    before = rng.choice((None, b"", data[:23], data[:24], data))
+    disk = PartDisk(Image(frozenset(("/", "/part")), {} if before is None else {path: before}))
+    keeps_index = rng.random() < 0.5
+    found = Checkpoint(disk, path, keeps_index=keeps_index)
+    is_value("a checkpoint before it is loaded", (0, 0, 0, False), _times_of(found))
+    carried_out(disk, rng, "load", found.load)
+    is_known = before is not None and len(before) >= 24
+    log, queues, index = (max(0, time) for time in times) if is_known else (0, 0, 0)
+    is_value("a loaded checkpoint", (log, queues, index, is_known and min(times) < 0), _times_of(found))
+    is_value("the files that a loaded checkpoint still holds", (0, 0), disk.held)
+    begun: list[Checkpoint] = []
+
+    def start() -> None:
+        begun.append(Checkpoint(disk, path, keeps_index=keeps_index))
+        begun[-1].load()
+        begun[-1].start()
+
+    carried_out(disk, rng, "start", start)
+    disk.sync_directory("/part")  # a lost checkpoint is made again, so that its name needs no sync of its own
+    found = begun[-1]
+    for _ in range(4):
+        found.physic_msg_timestamp = log = rng.choice((0, 5, 1 << 41))
+        queues = rng.choice((0, 3, 1 << 39, 1 << 42))
+        index = queues if keeps_index else min(index, queues)
+        tried("note_dispatched", lambda: found.note_dispatched(queues))  # noqa: B023
+        carried_out(disk, rng, "flush", found.flush)
+        wanted = struct.pack(">qqq", log, queues, index).ljust(4096, b"\0")
+        are_files("a flushed checkpoint", {path: wanted}, disk.content)
+        are_files("a checkpoint after a power loss", {path: wanted}, disk.durable.files)
+    for each in begun:
+        tried("close", each.close)
+        tried("close", each.close)
+    is_value("the files that a closed checkpoint still holds", (0, 0), disk.held)
+
+
+def _times_of(found: Checkpoint) -> tuple[int, int, int, bool]:
+    return found.physic_msg_timestamp, found.logics_msg_timestamp, found.index_msg_timestamp, found.is_damaged

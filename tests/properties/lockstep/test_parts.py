@@ -15,11 +15,16 @@ from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io import store_lock
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.memory import LockedMemory
+from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.kernels.compiled import CompiledParts
 from tornpage.impl.log import loading
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.log.put_lock import SpinLock
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
@@ -30,10 +35,16 @@ from tornpage.impl.read.confirming import confirm_units
 from tornpage.impl.read.queue_pull import Pull
 from tornpage.impl.read.queued_records import QueuedRecords
 from tornpage.impl.read.read_buffer import ReadBuffers
-from tornpage.impl.recovery import evidence, recovery
+from tornpage.impl.recovery import evidence, opening, recovery
 from tornpage.impl.recovery.recovery import Recovery
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
+from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
+from tornpage.impl.retention.clean_files import CleanFiles
+from tornpage.impl.service import lifecycle
+from tornpage.impl.service.runner import ThreadRunner
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.lockstep.parts import (
+    clean_up,
     delays,
     dispatches,
     index,
@@ -41,12 +52,17 @@ from tornpage.properties.lockstep.parts import (
     numbers,
     pulls,
     queues,
+    real_files,
     recovered_logs,
+    services,
     small_files,
 )
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
-PARTS = (delays, dispatches, index, log_files, numbers, pulls, queues, recovered_logs, small_files)
+PARTS = (
+    clean_up, delays, dispatches, index, log_files, numbers, pulls, queues, real_files, recovered_logs, services,
+    small_files,
+)  # fmt: skip
 
 
 def ask(part: Any, seeds: int) -> None:
@@ -113,6 +129,24 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (recovered_logs, Recovery, "_missing", nothing),
         (recovered_logs, Recovery, "_proved_by_time", nothing),
         (recovered_logs, recovery, "quarantine", nothing),
+        (recovered_logs, recovery, "_copy", lambda files, directory, data, offset: ""),
+        (recovered_logs, opening, "rewrite_unproved", nothing),
+        (small_files, store_lock, "make_directories", nothing),
+        (small_files, Checkpoint, "flush", nothing),
+        (clean_up, CleanCommitLog, "retry_hanging", nothing),
+        (clean_up, CleanCommitLog, "_is_expired", lambda self, first, following, clock_ms: True),
+        (clean_up, CleanFiles, "_take_manual_run", lambda self: False),
+        (clean_up, CleanConsumeQueues, "follow", lambda self: iter(())),
+        (services, ThreadRunner, "stop", nothing),
+        (services, ThreadRunner, "_sleep", lambda self: False),
+        (services, lifecycle, "note_open", nothing),
+        (services, SpinLock, "acquire", lambda self, blocking=True: True),
+        (real_files, OsFiles, "sync", nothing),
+        (real_files, OsFiles, "sync_directory", nothing),
+        (real_files, OsFiles, "advise_will_need", nothing),
+        (real_files, OsFiles, "lock", lambda self, file: True),
+        (real_files, OsFiles, "pwrite", nothing),
+        (real_files, LockedMemory, "release", nothing),
     ],
 )
 def test_wrong_part_is_found(
