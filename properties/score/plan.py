@@ -14,6 +14,7 @@ _OF_GROUPS = {
     "cluster": ("the bug needs two nodes", "this strategy runs nodes that replicate"),
     "consumers": ("the bug needs consumers", "this strategy runs consumer groups"),
     "raft": ("the bug needs a Raft group", "this strategy runs Raft groups"),
+    "parts": ("", "this strategy runs parts of the store as they are"),
 }
 """Strategies for the bugs of one kind only, why others cannot show those, and why they cannot show others."""
 

@@ -5,6 +5,7 @@ crashes`, `check` and `explore interleavings`. No strategy uses which bug is pla
 over or nothing is left to try.
 """
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from hypothesis.errors import Flaky
 
 from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.campaign.replay import replay
 from tornpage.properties.cluster.replay import CLUSTERS
 from tornpage.properties.consumers.replay import CONSUMER_GROUPS
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -27,8 +29,9 @@ from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
 from tornpage.properties.explore.machines.check import MACHINES, SHORT_TURNS, TURN_EXAMPLES_MAX, check
 from tornpage.properties.explore.raft.campaign import draw_run as draw_raft_run
 from tornpage.properties.planted import RAFT_REPRODUCERS
-from tornpage.properties.program.case import Settings
+from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.program.cluster_case import ClusterSettings
+from tornpage.properties.program.drawing import draw_try_functions
 from tornpage.properties.program.group_case import GroupSettings
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft.replay import RAFT_GROUPS
@@ -42,6 +45,7 @@ __all__ = [
     "Interleaved",
     "IsOver",
     "Machines",
+    "PartPrograms",
     "RandomRuns",
     "Strategy",
     "UnknownStrategy",
@@ -261,6 +265,23 @@ class RaftGroups:
             yield states, None if run.failure is None else StepsDetection(run.failure, RAFT_GROUPS)
 
 
+@dataclass(frozen=True, slots=True)
+class PartPrograms:
+    """Compare functions and parts of the store alone, with one drawn number after the other.
+
+    Runs of `explore crashes` do the same now and then, in the operation `try_functions`.
+    """
+
+    counts = "programs"
+    is_seeded = True
+
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
+        rng = random.Random(f"parts {seed}")
+        for number in count(1):
+            failure = replay(Case(settings, (draw_try_functions(rng),)), tracker=tracker)
+            yield number, None if failure is None else CaseDetection(failure)
+
+
 STRATEGIES: dict[str, Strategy] = {
     "random": RandomRuns(),
     "covering": RandomRuns(mix="covering"),
@@ -270,6 +291,7 @@ STRATEGIES: dict[str, Strategy] = {
     "cluster": Clusters(),
     "consumers": ConsumerGroups(),
     "raft": RaftGroups(),
+    "parts": PartPrograms(),
 }
 """The strategies by name; all bugs that they can show are scored with the same ones."""
 

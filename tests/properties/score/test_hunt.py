@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
-from tornpage.properties.program.case import Settings
+from tornpage.properties.program.case import Case, Settings
 from tornpage.properties.score import strategies
 from tornpage.properties.score.detections import Detection
 from tornpage.properties.score.search import search
@@ -102,7 +103,8 @@ def test_a_failure_that_does_not_replay_is_the_harness(tracker: DirtyTracker) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("strategy", "bug"), [(each, "LB09" if each == "raft" else "lying-flush") for each in STRATEGIES]
+    ("strategy", "bug"),
+    [(each, "LB09" if each == "raft" else "lying-flush") for each in STRATEGIES if each != "parts"],
 )
 def test_each_strategy_kills_a_bug_again_at_the_same_count(strategy: str, bug: str, tracker: DirtyTracker) -> None:
     found = [search(STRATEGIES[strategy], Settings(bug=bug), seed=3, seconds=60.0, tracker=tracker) for _ in range(2)]
@@ -118,6 +120,18 @@ def test_each_strategy_gives_up_when_its_time_is_up(strategy: str, tracker: Dirt
     quarry = search(STRATEGIES[strategy], Settings(), seed=0, seconds=0.2, tracker=tracker)
     assert quarry.end == "survived"
     assert quarry.seconds >= 0.2
+
+
+def test_parts_alone_find_a_wrong_part_by_a_case_of_one_operation(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CleanCommitLog, "retry_hanging", lambda self, now_ms: None)
+    found = search(STRATEGIES["parts"], Settings(), seed=1, seconds=20.0, tracker=tracker)
+    assert found.end == "killed"
+    assert found.sighting is not None
+    assert found.sighting.operations == 1
+    assert found.sighting.broken.contract == 8
+    assert Case.from_token(found.sighting.token()).operations[0].op == "try_functions"
 
 
 def test_strategies_are_named_with_commas_between() -> None:

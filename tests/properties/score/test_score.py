@@ -110,6 +110,7 @@ def test_what_cannot_be_seen_has_a_reason() -> None:
     assert reason_why_not("lying-flush", "cluster")
     assert not reason_why_not("CB01", "consumers")
     assert reason_why_not("CB01", "random") == "the bug needs consumers"
+    assert reason_why_not("lying-flush", "parts") == "this strategy runs parts of the store as they are"
     assert reason_why_not("RB09", "consumers")
 
 
