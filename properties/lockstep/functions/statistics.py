@@ -154,6 +154,7 @@ def _refusals() -> None:
     """Compare which refused puts are logged: the first, and each 50,000th after it."""
     is_value("the refusals for each warning", _REFUSALS, REFUSALS_PER_WARNING)
     refusals = PutRefusals()
+    is_value("the refused puts of a new store", 0, refusals.count)
     for count, is_logged in ((0, True), (1, False), (_REFUSALS - 1, False), (_REFUSALS, True), (_REFUSALS + 1, False)):
         refusals.count = count
         is_answered(f"whether refusal {count} is logged", is_logged, refusals.refused, "flags", bits=2)

@@ -183,7 +183,7 @@ class _Deletions:
     def run(self) -> None:
         """Run it. Raises GuaranteeBroken."""
         steps = (self._grow, self._grow, self._advance, self._advance, self._read, self._delete, self._delete,
-                 self._retry_later, self._look)  # fmt: skip
+                 self._retry_later, self._retry_later, self._look)  # fmt: skip
         for _ in range(_STEPS):
             self._rng.choice(steps)()
             oldest = self.min_offset if self._hanging is None else self._hanging[0].base_offset
@@ -210,7 +210,13 @@ class _Deletions:
 
     def _advance(self) -> None:
         """Let time pass, and the log be committed, flushed and dispatched to some offset."""
-        self._now += self._rng.choice((0, 1, _AGAIN_MS - 1, _AGAIN_MS, _FORCED_MS))
+        if self._hanging is None:
+            self._now += self._rng.choice((0, 1, _AGAIN_MS, _FORCED_MS))
+        else:
+            _, since, tried_at = self._hanging
+            limits = (tried_at + _AGAIN_MS, since + _FORCED_MS)
+            times = [limit + less for limit in limits for less in (-1, 0, 0) if limit + less >= self._now]
+            self._now = self._rng.choice((*times, self._now + 1))
         self._clock += self._rng.choice((0, 1, _PAUSE_MS))
         last = self.mapped[-1].base_offset if self.mapped else self._next
         ends = [file.end_offset for file in self.mapped[:2]]
@@ -224,7 +230,7 @@ class _Deletions:
         hanging = [] if self._hanging is None else [self._hanging[0]]
         if files := [*hanging, *self.mapped[:1]]:
             file = self._rng.choice(files)
-            file.readers = 0 if file.readers else self._rng.choice((1, 2))
+            file.readers = 0 if file.readers and self._rng.random() < 0.5 else self._rng.choice((1, 2))
 
     def _may_delete(self, *, urgent: bool) -> bool:
         if len(self.mapped) < 2 or self.mapped[0].end_offset > min(self.flushed_where, self._dispatched):

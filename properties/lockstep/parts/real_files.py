@@ -155,6 +155,8 @@ class _Opened:
     real: OpenFile
     known: OpenFile
     is_writable: bool
+    use: str = ""
+    """Whether it was `locked` or `mapped`, since a mapping keeps the lock of a real file until its end."""
 
 
 @dataclass
@@ -418,7 +420,8 @@ class _Program:
             is_value(f"the sync of {file.path}", [("fdatasync", number)], self.system.syncs)
 
     def _lock(self) -> None:
-        if (file := self._a_file()) is not None:
+        if (file := self._a_file()) is not None and file.use != "mapped":
+            file.use = "locked"
             self._on("a lock", file, lambda files, opened: files.lock(opened))
 
     def _usage(self) -> None:
@@ -437,8 +440,9 @@ class _Program:
     # ---- mappings ----------------------------------------------------------------------------------------------------
 
     def _map(self) -> None:
-        if (file := self._a_file()) is None:
+        if (file := self._a_file()) is None or file.use == "locked":
             return
+        file.use = "mapped"
         taken: list[Mapping] = []
 
         def take(files: Files, opened: OpenFile) -> int:

@@ -250,6 +250,17 @@ def _decided(log: _Log) -> tuple[str, int] | None:
     return ("torn_tail", end) if is_dirty else None
 
 
+def _flushed_later(log: _Log) -> int:
+    """Return the offset of the first valid record past the end that the checkpoint covers."""
+    end = _prefix_end(log)
+    newest = max((record.time for record in log.records if record.offset < end), default=0)
+    return next(
+        record.offset
+        for record in log.records
+        if record.offset >= end and log.is_valid(record) and newest <= record.time <= log.time - _MARGIN_MS
+    )
+
+
 def _stated_elsewhere(log: _Log, base: int) -> bool:
     """Return whether a file begins with the record of another file."""
     return any(
@@ -329,6 +340,8 @@ def _open(log: _Log) -> None:
     codes = ("damaged_record", "missing_records", "misnamed_file")
     is_value(f"whether {what} is damaged", decided is not None and decided[0] in codes, is_damaged)
     is_value("whether damage has a sentence", is_damaged, held.damage is not None)
+    if decided is not None and decided[0] == "damaged_record" and log.floor is None and not log.is_clean:
+        is_value(f"whether {what} names its proof", True, f" {_flushed_later(log)} " in (held.damage or ""))
     if is_damaged:
         end = _last_valid_end(log)
         is_value(f"the end of {what}, damaged", (log.first, end), (held.log.min_offset, held.log.max_offset))
