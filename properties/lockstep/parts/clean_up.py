@@ -50,7 +50,7 @@ _POLICY = RetentionPolicy(
     redelete_hanged_file_interval=_AGAIN_MS,
     delete_consume_queue_files_interval=_QUEUE_PAUSE_MS,
 )
-_STEPS = 60
+_STEPS = 100
 _RUNS = 12
 _MOST_FILES, _MOST_REQUESTS = 10, 20
 
@@ -208,15 +208,19 @@ class _Deletions:
             file.time = None
         self.mapped.append(file)
 
-    def _advance(self) -> None:
-        """Let time pass, and the log be committed, flushed and dispatched to some offset."""
+    def _pass_time(self) -> None:
+        """Let time pass, often to a limit of a waiting file."""
         if self._hanging is None:
             self._now += self._rng.choice((0, 1, _AGAIN_MS, _FORCED_MS))
-        else:
-            _, since, tried_at = self._hanging
-            limits = (tried_at + _AGAIN_MS, since + _FORCED_MS)
-            times = [limit + less for limit in limits for less in (-1, 0, 0) if limit + less >= self._now]
-            self._now = self._rng.choice((*times, self._now + 1))
+            return
+        _, since, tried_at = self._hanging
+        limits = (tried_at + _AGAIN_MS, since + _FORCED_MS)
+        times = [limit + less for limit in limits for less in (-1, 0, 0) if limit + less >= self._now]
+        self._now = self._rng.choice((*times, self._now + 1))
+
+    def _advance(self) -> None:
+        """Let time pass, and the log be committed, flushed and dispatched to some offset."""
+        self._pass_time()
         self._clock += self._rng.choice((0, 1, _PAUSE_MS))
         last = self.mapped[-1].base_offset if self.mapped else self._next
         ends = [file.end_offset for file in self.mapped[:2]]
@@ -247,6 +251,8 @@ class _Deletions:
         is_value("whether a file may be deleted", wanted, found)
 
     def _delete(self) -> None:
+        if self._rng.random() < 0.3:
+            self._pass_time()
         urgent = self._rng.random() < 0.3
         self._failing = self._rng.choice(("", "", "", "derived", "settle", "remove", "revoke"))
         calls, answer = self._expected_deletion(urgent=urgent)
@@ -256,6 +262,8 @@ class _Deletions:
         return self._cleaner.delete_first(self._now, clock_ms=self._clock, urgent=urgent)
 
     def _retry_later(self) -> None:
+        if self._rng.random() < 0.7:
+            self._pass_time()
         self._failing = self._rng.choice(("", "", "remove", "revoke"))
         calls, answer = list[str](), object()
         if self._hanging is not None and self._now >= self._hanging[2] + _AGAIN_MS:
