@@ -125,13 +125,14 @@ def test_each_strategy_gives_up_when_its_time_is_up(strategy: str, tracker: Dirt
 def test_parts_alone_find_a_wrong_part_by_a_case_of_one_operation(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CleanCommitLog, "retry_hanging", lambda self, now_ms: None)
-    found = search(STRATEGIES["parts"], Settings(), seed=1, seconds=20.0, tracker=tracker)
-    assert found.end == "killed"
-    assert found.sighting is not None
-    assert found.sighting.operations == 1
-    assert found.sighting.broken.contract == 8
-    assert Case.from_token(found.sighting.token()).operations[0].op == "try_functions"
+    monkeypatch.setattr(CleanCommitLog, "delete_first", lambda self, now_ms, **named: False)
+    sought = STRATEGIES["parts"].seek(Settings(), seed=1, tracker=tracker, is_over=lambda: False)
+    count, found = next((count, detection) for count, detection in sought if detection is not None)
+    assert count == 1
+    assert found.operations == 1
+    assert found.broken.contract == 8
+    assert found.replays(tracker)
+    assert Case.from_token(found.token()).operations[0].op == "try_functions"
 
 
 def test_strategies_are_named_with_commas_between() -> None:
