@@ -43,6 +43,7 @@ __all__ = [
     "queues_and_keys_hold_the_log",
     "refusal_is_stated",
     "states_a_finding",
+    "states_a_refusal",
 ]
 
 _SLACK_MS = 100
@@ -185,11 +186,17 @@ def confirmed_put_is_answered(node: Node, acknowledged: int | None, *, syncs: bo
 def refusal_is_stated(nodes: Iterable[Node]) -> None:
     """Contract 15 (c): a replica without a common generation says that its master refuses it."""
     for node in nodes:
-        assert node.replicated is not None
-        finding = node.replicated.status()["finding"]
-        if not finding.startswith("the master refuses: "):
+        if not states_a_refusal(node):
+            assert node.replicated is not None
             sentence = f"node {node.number} has no generation in common with its master, and is not refused"
-            raise GuaranteeBroken(15, sentence, "a refusal", finding)
+            raise GuaranteeBroken(15, sentence, "a refusal", node.replicated.status()["finding"])
+
+
+def states_a_refusal(node: Node) -> bool:
+    """Return whether a node says that its master refuses it."""
+    assert node.replicated is not None
+    finding: str = node.replicated.status()["finding"]
+    return finding.startswith("the master refuses: ")
 
 
 def all_puts_are_answered(puts: Iterable[OpenPut]) -> None:

@@ -620,9 +620,15 @@ class ClusterTrial:
         return all(node.end == master.end and not node.store.dispatch_behind_bytes for node in able)
 
     def _strange(self, master: Node) -> list[Node]:
-        """Return the nodes without a generation in common with the master."""
-        of = master.number
-        return [each for each in self.nodes if not all(model.may_join(s, each.number, of) for s in self._states)]
+        """Return the nodes without a generation in common with the master.
+
+        If the legal states differ in that, a node is one of them if its master refuses it.
+        """
+        return [each for each in self.nodes if self._is_strange(each, master)]
+
+    def _is_strange(self, node: Node, master: Node) -> bool:
+        may_join = {model.may_join(each, node.number, master.number) for each in self._states}
+        return False in may_join and (True not in may_join or judge.states_a_refusal(node))
 
     def _gone(self, master: Node) -> list[Node]:
         """Return the nodes that need bytes which the master has removed, and that keep their logs."""
@@ -633,9 +639,11 @@ class ClusterTrial:
 
     def _has_settled(self, master: Node) -> bool:
         """Return whether nothing is left to do on any node."""
-        gone, copies = self._gone(master), self._states[0].copies
+        strange, gone, copies = self._strange(master), self._gone(master), self._states[0].copies
         return not master.puts and all(
-            judge.states_a_finding(node)
+            judge.states_a_refusal(node)
+            if node in strange
+            else judge.states_a_finding(node)
             if node in gone
             else not node.store.dispatch_behind_bytes
             and (
