@@ -12,6 +12,8 @@ Members do not share delayed deliveries, deletions and retention, so a store on 
 | 14 | a second store in the directory is refused |
 | 8 | without room for a data file a put is refused or unknown, appends what it says, and loses nothing before it |
 | 8 | an opening in which a call fails keeps no file open, and the next opening succeeds |
+| 8 | a leader of three sends the entries of a put and of a batch to both others before it returns |
+| 16 | a close answers a put and a read that wait for the others: their outcome is unknown |
 """
 
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from tornpage.impl.io.files import DiskUsage
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 from tornpage.impl.parts import Parts
+from tornpage.impl.raft.messages import AppendAnswer, Envelope, VoteAnswer
 from tornpage.impl.raft.raft_store import Membership, NotReplicated, RaftStore
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.contract import GuaranteeBroken, observed
@@ -57,11 +60,15 @@ _DELAYS: dict[str, PutStatus | None] = {
 
 
 class _Member:
-    """A group of one with its store, whose services are stepped by hand."""
+    """A group of one with its store, whose services are stepped by hand.
+
+    `sent` are the messages of puts.
+    """
 
     def __init__(self, tracker: DirtyTracker) -> None:
         self.files = RecordingFiles(EMPTY_DISK, tracker=tracker)
         self.now_ms = _BORN_MS
+        self.sent: list[Envelope] = []
         self._services: list[HandDriven] = []
         self.store: RaftStore
 
@@ -77,7 +84,7 @@ class _Member:
         """Open the store."""
         return RaftStore.open(
             _DIRECTORY, config, Membership(me, members, index_file_bytes=_FILE_BYTES), files=self.files,
-            clock=self.clock, send=list, parts=Parts({ThreadRunner: self._runner}),
+            clock=self.clock, send=self.sent.extend, parts=Parts({ThreadRunner: self._runner}),
         )  # fmt: skip
 
     def lead(self) -> None:
@@ -125,7 +132,7 @@ class _Member:
 
 def store_limits_hold() -> None:
     """Judge settings, messages, deletions, and openings. Raises GuaranteeBroken."""
-    for judge in (_settings_hold, _refusals_hold, _openings_hold, _full_disks_hold):
+    for judge in (_settings_hold, _refusals_hold, _openings_hold, _full_disks_hold, _requests_hold):
         with CompareTracker() as tracker:
             try:
                 judge(_Member(tracker))
@@ -249,6 +256,33 @@ def _full_disks_hold(member: _Member) -> None:
         if member.bodies() != count:
             raise GuaranteeBroken(2, f"{member.bodies()} of {count} messages are readable after a put without room")
     member.store.close()
+
+
+def _requests_hold(member: _Member) -> None:
+    """Contracts 8 and 16: let a leader of three put, read and close."""
+    store = member.opened(members=3)
+    store.election_timeout()
+    store.receive(1, VoteAnswer(store.member.term, True))
+    body = encode_batch_body([BatchMember(b"b")] * 2)
+    puts: tuple[Message | MessageBatch, ...] = (
+        Message("T", b"b", born_timestamp=_BORN_MS), MessageBatch("T", body, born_timestamp=_BORN_MS),
+    )  # fmt: skip
+    for put in puts:
+        for other in (1, 2):
+            store.receive(other, AppendAnswer(store.member.term, True, store.member.log.end, store.member.round))
+        member.sent.clear()
+        answer = store.store.put_async(put)
+        receivers = {each.to for each in member.sent}
+        if receivers != {1, 2} or answer.done():
+            raise GuaranteeBroken(8, f"a {type(put).__name__} is sent to {receivers} before the put returns", "{1, 2}")
+    begun = store.begin_read()
+    if begun is None:
+        raise GuaranteeBroken(8, "a leader takes no read")
+    store.close()
+    if not answer.done() or answer.result(0).status is not PutStatus.OUTCOME_UNKNOWN:
+        raise GuaranteeBroken(16, "a close leaves a put without its answer", "OUTCOME_UNKNOWN", str(answer))
+    if not begun[0].done() or begun[0].result(0) is not None:
+        raise GuaranteeBroken(16, "a close leaves a read without its answer", "None", str(begun[0]))
 
 
 def _end_position(member: _Member) -> int:

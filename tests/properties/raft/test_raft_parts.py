@@ -10,6 +10,7 @@ from tornpage.impl.put.rewriting import delayed
 from tornpage.impl.raft import entry_codec, objections, raft_store
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.open_files import OpenFiles
+from tornpage.impl.raft.raft_commit_log import RaftCommitLog
 from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.impl.replication.framing import Framing
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
@@ -69,6 +70,8 @@ def test_parts_of_a_member_hold(judge: Callable[[], None]) -> None:
         (store_limits_hold, raft_store, "_KeepsAllFiles", CleanCommitLog),
         (store_limits_hold, raft_store, "_KeepsAllTopics", TopicCleaning),
         (store_limits_hold, raft_store, "_UNSUPPORTED", ()),
+        (store_limits_hold, raft_store.RaftStore, "_give_up", do_nothing),
+        (store_limits_hold, RaftCommitLog, "_send_all", do_nothing),
         (formats._codec_holds, entry_codec, "_seal", lambda *_: 1),
     ],
 )  # fmt: skip
