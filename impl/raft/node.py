@@ -74,8 +74,6 @@ class RaftNode:
         self._last_ms = self._resumed_ms = now_ms
         self._is_closed = False
         self._await_leader(now_ms)
-        if member.members == 1:
-            self._election_ms = now_ms
         self._peers = Peers(
             member.me,
             settings,
@@ -157,9 +155,11 @@ class RaftNode:
         self._send(sent, now_ms)
 
     def _await_leader(self, now_ms: int) -> None:
-        """Draw the time of the next election."""
+        """Draw the time of the next election. A group of one waits for no leader."""
         settings = self._settings
-        self._election_ms = now_ms + self._rng.randint(settings.election_timeout_min, settings.election_timeout_max)
+        self._election_ms = now_ms
+        if self._member.members > 1:
+            self._election_ms += self._rng.randint(settings.election_timeout_min, settings.election_timeout_max)
 
     def _note_role(self, now_ms: int) -> None:
         """Notice a new role or a new term after an event."""
