@@ -28,7 +28,10 @@ _LATE_MS = 250
 
 @dataclass(slots=True)
 class _Request:
-    """A request without an answer. `committed` counts the committed entries when it was asked."""
+    """A request without an answer.
+
+    `committed` counts the committed entries when it was asked. The process of its member was stopped for `stopped_ms`.
+    """
 
     kind: Literal["append", "read", "transfer"]
     answer: "Future[Answered]"
@@ -38,6 +41,7 @@ class _Request:
     payload: int = 0
     was_leader: bool = False
     roles: int = 0
+    stopped_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,11 @@ class Clients:
         request.was_leader, request.roles = now.is_leader, now.roles
         self.requests.append(request)
 
+    def process_was_stopped(self, milliseconds: int) -> None:
+        """Let open requests have more time, since a stopped process answers nothing."""
+        for each in self.requests:
+            each.stopped_ms += milliseconds
+
     def judge(self, now: Now) -> list[str]:
         """Judge the new answers, and return them as words. Raises GuaranteeBroken."""
         appends = [each for each in self.requests if each.kind == "append"]
@@ -98,7 +107,7 @@ class Clients:
                 answered.append(f"{each.kind} {found.status}")
                 continue
             limit_ms = _LATE_MS if each.kind == "transfer" else self.settings.answer_timeout + _LATE_MS
-            if now.is_over or now.ms > each.asked_ms + limit_ms:
+            if now.is_over or now.ms > each.asked_ms + limit_ms + each.stopped_ms:
                 late = "after the end of the member" if now.is_over else f"after {now.ms - each.asked_ms} ms"
                 raise GuaranteeBroken(16, f"a request ({each.kind}) has no answer {late}")
             waiting.append(each)

@@ -433,6 +433,8 @@ class NodesTrial(RaftTrial):
     def _stop_nodes(self, stopped: Sequence[Node], milliseconds: int) -> None:
         """Stop processes for a time, then let them go on."""
         self._forget_visits()
+        for life in filter(None, map(self._life_of, stopped)):
+            life.clients.process_was_stopped(milliseconds)
         self._pass_time(milliseconds, stopped)
         self.hit["stopped process"] += any(node.member is not None for node in stopped)
 
