@@ -86,9 +86,16 @@ class _Stage:
 
     def next_step(self) -> _Step:
         """Return what the next step does."""
-        step = self.steps[self.done % len(self.steps)]
         self.done += 1
-        return step if self.done < _STEPS_MAX else _Step(0, None, None, is_asked=False)
+        return _step_at(self.steps, self.done)
+
+
+def _step_at(steps: list[_Step], number: int) -> _Step:
+    """Return what a step does, counted from 1.
+
+    Steps begin again. One is the last, so that a runner has an end.
+    """
+    return steps[(number - 1) % len(steps)] if number < _STEPS_MAX else _Step(0, None, None, is_asked=False)
 
 
 class _Thread:
@@ -242,8 +249,8 @@ def _expected(
             is_asked, is_stopped = happened == "wake", happened == "stop"
         if is_stopped:
             return trace
-        step, began = steps[done % len(steps)], now
         done += 1
+        step, began = _step_at(steps, done), now
         trace.append(("step", now, now))
         now += step.takes_ms
         is_asked = step.is_asked
