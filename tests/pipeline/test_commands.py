@@ -18,6 +18,7 @@ from tornpage.cli.simulating import sim
 from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.audit.stores import plan_store
 from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.campaign.campaign import CrashCampaign
 from tornpage.pipeline.campaign.cost import Trial
 from tornpage.pipeline.spark.jobs import spark_failures
 from tornpage.pipeline.spark.session import JobFailed, SparkUnavailable, require_java
@@ -176,7 +177,8 @@ def test_plan_prints_the_cost_and_runs_only_a_trial(monkeypatch: pytest.MonkeyPa
     pytest.importorskip("pyarrow")
     trials: list[Shard] = []
 
-    def measured(shard: Shard) -> Trial:
+    def measured(kind: object, shard: Shard) -> Trial:
+        assert isinstance(kind, CrashCampaign)
         trials.append(shard)
         return Trial(
             states=1000,
@@ -206,7 +208,6 @@ def test_plan_prints_the_cost_and_runs_only_a_trial(monkeypatch: pytest.MonkeyPa
     for more, complaint in (
         (("--master", "spark://host:7077"), "does not say how many cores"),
         (("--out", "RUN"), "--out is not for --plan"),
-        (("--peer", "rocketmq:4.9.3"), "--plan is not for runs with --peer"),
     ):
         code, _, said = run(campaign.command, *asked, *more)
         assert code == 2

@@ -1,8 +1,8 @@
 """A request was expected in time of a member whose process was stopped.
 
 Symptom: `explore raft` said that "a request (append) has no answer after 2751 ms".
-Cause: the process was stopped after the request was asked. The member begins it after that, and has `answer_timeout` from
-then on.
+Cause: the process was stopped after the request was asked. The member begins it after that, and
+has `answer_timeout` from then on.
 Fix: the time for which a process is stopped does not count for its open requests.
 """
 
