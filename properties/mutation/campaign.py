@@ -7,6 +7,7 @@ survivor with the original. A mutant that is proved equivalent is not tried. One
 tried, so that a kill shows a wrong review. It is not compared.
 """
 
+import resource
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -47,6 +48,8 @@ _SLACK_S = 20.0
 _TRACE_S = 20.0
 """Processor time of the trial `trace`, about."""
 
+_MEMORY_BYTES_MAX = 4 << 30
+"""The most memory of a trial."""
 _IDLE_S_MAX = 30.0
 """Seconds of the wall clock in which a trial may use no processor time before it counts as hung."""
 
@@ -286,9 +289,20 @@ def settled(row: MutantRow, *, confirm: Callable[[MutantRow], bool]) -> MutantRo
 
 
 def _run(key: MutantKey, budget_s: float, digests: Mapping[str, Sequence[str]]) -> MutantRow:
+    _bound_memory()
     if key.strategy == UNIT_TESTS:
         return run_unit_tests(key, budget_s)
     return run_mutant_trial(key, budget_s, digests.get(key.strategy, ()))
+
+
+def _bound_memory() -> None:
+    """Let this process, which has one trial, take a bounded amount of memory.
+
+    A mutant that takes more gets MemoryError. Without a bound the system would end some process of the machine.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = _MEMORY_BYTES_MAX if hard == resource.RLIM_INFINITY else min(_MEMORY_BYTES_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _lost(key: MutantKey, plan: MutationPlan, died: Died[MutantKey]) -> MutantRow:

@@ -1,5 +1,7 @@
 """Test which trials a mutant gets, and what they make of it."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -221,3 +223,16 @@ def test_broken_promise_counts_only_if_the_original_keeps_it() -> None:
     found = replace(row("a", "machine", "killed"), token="tp1-x")
     assert settled(found, confirm=lambda _: True).end == "killed"
     assert settled(found, confirm=lambda _: False).end == "unconfirmed"
+
+
+def test_memory_of_a_trial_is_bounded() -> None:
+    program = """
+from tornpage.properties.mutation.campaign import _MEMORY_BYTES_MAX, _bound_memory
+_bound_memory()
+try:
+    bytearray(_MEMORY_BYTES_MAX)
+except MemoryError:
+    print("bounded")
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "bounded\n"
