@@ -93,7 +93,8 @@ class _Stage:
 def _step_at(steps: list[_Step], number: int) -> _Step:
     """Return what a step does, counted from 1.
 
-    Steps begin again. One is the last, so that a runner has an end.
+    The first step follows the last drawn one. After `_STEPS_MAX` steps nothing more is due, so that a runner has an
+    end.
     """
     return steps[(number - 1) % len(steps)] if number < _STEPS_MAX else _Step(0, None, None, is_asked=False)
 
