@@ -393,8 +393,12 @@ class _Held(Future[Answer]):
         pending.add_done_callback(self._arrived)
 
     def _arrived(self, pending: Future[GetMessageResult]) -> None:
-        if not pending.cancelled() and self.set_running_or_notify_cancel():
+        if pending.cancelled():
+            return
+        if self.set_running_or_notify_cancel():
             self.set_result(_pulled(pending, self._offset))
+        elif pending.exception() is None:  # cancelled at the moment of the answer
+            pending.result().release()
 
     def cancel(self) -> bool:
         """End the pull."""

@@ -43,6 +43,7 @@ from tornpage.impl.consumer.requests import (
     UpdateStatus,
 )
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig, TopicConfig
+from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.service.running_flags import RunningFlag
 
 MakeWorld = Callable[..., World]
@@ -151,6 +152,26 @@ def test_cancelled_pull_is_held_no_longer(world: MakeWorld) -> None:
     assert here.store.held_pulls == 1
     held.cancel()
     assert here.store.held_pulls == 0
+
+
+def test_pull_cancelled_at_the_moment_of_its_answer_releases_the_buffers(
+    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(long_polling=True)
+    held = here.broker.handle(Pull(GROUP, QUEUE, 0, ALL, suspend_ms=1_000), "a", here.now_ms)
+    assert isinstance(held, Future)
+    answers: list[GetMessageResult] = []
+    pending: Future[GetMessageResult] = held._pending  # type: ignore[attr-defined]
+    pending.add_done_callback(lambda done: answers.append(done.result()))
+    here.put("m0")
+
+    def answer_first() -> bool:  # the store answers between the two cancellations
+        here.runner.step("pull-hold")
+        return False
+
+    monkeypatch.setattr(pending, "cancel", answer_first)
+    held.cancel()
+    assert [message.released for message in answers[0].messages] == [True]
 
 
 def test_refusals_of_pulls(here: World) -> None:
