@@ -57,13 +57,13 @@ def _twins(name: str) -> Any:
         return _PLAIN[name]
 
 
-def load_compiled_parts() -> None:
+def load_compiled_parts() -> bool:
     """Load all compiled parts, for a process that has to answer in time later.
 
-    It takes about a second of processor time.
+    It takes about a second of processor time. Return False if a plain part is used instead of one of them.
     """
-    for name in _PLAIN:
-        _twins(name)
+    loaded = {name: _twins(name) for name in _PLAIN}  # each of them, also after one that is missing
+    return all(loaded[name] is not plain for name, plain in _PLAIN.items())
 
 
 def _encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:

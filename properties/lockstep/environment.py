@@ -123,8 +123,12 @@ class Environment:
 
     # ---- stores --------------------------------------------------------------------------------------------------
 
-    def inject(self, parts: Parts) -> Parts:
-        """Return the parts of a store that runs in this environment."""
+    def inject(self, parts: Parts, *, caches_dispatch: bool = True) -> Parts:
+        """Return the parts of a store that runs in this environment.
+
+        Answers of compiled dispatch are arrays, which cannot be compared with cached ones by `==`.
+        """
+        dispatch = parts.of(dispatch_records)
         return parts.replacing(
             {
                 make_replicas: lambda: _ScriptedReplicas(self),
@@ -139,7 +143,7 @@ class Environment:
                 Derived: self._taking("derived", _noting_proofs(parts.of(Derived))),
                 QueueOffsetTable: self._taking("queue_offsets", parts.of(QueueOffsetTable)),
                 walk_log: cached_walk(parts.of(walk_log)),
-                dispatch_records: cached_dispatch(parts.of(dispatch_records)),
+                dispatch_records: cached_dispatch(dispatch) if caches_dispatch else dispatch,
             }
         )
 

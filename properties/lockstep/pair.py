@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.kernels.compiled import compiled_parts, load_compiled_parts
 from tornpage.impl.message.message import PutResult
 from tornpage.impl.parts import Parts
 from tornpage.impl.read.queue_pull import GetMessageResult
@@ -21,7 +22,7 @@ from tornpage.model.operations import AimFault, Operation, ServiceName
 from tornpage.model.progress import ConsumerProgress
 from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
 from tornpage.model.step import begin, services_of
-from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import FailingDisk
@@ -119,7 +120,11 @@ class Pair:
         self.had_faults = False
         self._tracker = tracker
         parts = taking_delays_as_java(parts) if settings.java_delays else parts
-        self._parts = self.environment.inject(confirming(parts) if settings.confirms else parts)
+        if settings.compiled:
+            parts = _with_compiled(parts)
+        elif settings.confirms:
+            parts = confirming(parts)
+        self._parts = self.environment.inject(parts, caches_dispatch=not settings.compiled)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)
@@ -361,3 +366,13 @@ class Pair:
         """Count a coverage point (`must_happen` of the machines)."""
         if times:
             self.coverage[point] += times
+
+
+def _with_compiled(parts: Parts) -> Parts:
+    """Return parts with the compiled twins; replaced parts stay.
+
+    Raises HarnessError if a twin cannot be loaded.
+    """
+    if not load_compiled_parts():
+        raise HarnessError("the compiled twins cannot be loaded here: see `tornpage doctor`, or leave out --compiled")
+    return compiled_parts().replacing(parts.replaced)

@@ -66,6 +66,7 @@ class Settings:
     One pull returns at most `pull_count` messages of `pull_bytes` bytes, and at most `far_count` and `far_bytes` of
     messages that the memory of the machine no longer holds. That memory has `memory_bytes`; 0 is that of this machine.
     With `confirms` pulls confirm leading units at once, as with the compiled twins (properties/program/confirming.py).
+    With `compiled` the store uses its compiled twins, which a store in use loads after 20,000 records.
 
     `target` names a foreign store (foreign/spec.py), which may take `answer_seconds` for an answer. Of the other
     settings only `disk` and `bug` apply to it.
@@ -105,6 +106,7 @@ class Settings:
     far_bytes: int = 65_536
     memory_bytes: int = 0
     confirms: bool = False
+    compiled: bool = False
     bug: str = ""
     target: str = ""
     answer_seconds: float = 10.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_OF_OUR_STORE = ("strategy", "history")
+_OF_OUR_STORE = ("strategy", "history", "compiled")
 _OF_PEERS = ("every", "writer", "peer-mode", "shrink-seconds")
 _OF_TARGETS = ("answer-seconds", "from")
 """Options that only some campaigns have."""
@@ -49,6 +49,7 @@ _OF_TARGETS = ("answer-seconds", "from")
     help="Size of a log file.",
 )
 @options.strategy_option
+@options.compiled_option
 @options.disk_option
 @options.bug_option
 @options.seed_option
@@ -95,6 +96,7 @@ def command(
     states_per_shard: int,
     file_bytes: int,
     strategy: "Strategy | None",
+    compiled: bool,
     disk: "Disk",
     bug: str,
     seed: int,
@@ -132,9 +134,9 @@ def command(
     shard.
     """
     given = {
-        "peer": peer, "strategy": strategy, "history": history, "plan": only_plan, "keep-every": keep_every,
-        "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink, "cores": cores,
-        "answer-seconds": answer_seconds, "from": start, "out": out, "resume": resume,
+        "peer": peer, "strategy": strategy, "compiled": compiled, "history": history, "plan": only_plan,
+        "keep-every": keep_every, "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink,
+        "cores": cores, "answer-seconds": answer_seconds, "from": start, "out": out, "resume": resume,
     }  # fmt: skip
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign")
@@ -175,7 +177,7 @@ def command(
     prepare_history(history)
     started = datetime.now(UTC)
     plan = Plan(
-        Settings(file_bytes=file_bytes, disk=disk, bug=bug),
+        Settings(file_bytes=file_bytes, disk=disk, bug=bug, compiled=compiled),
         seed=seed,
         states=shards * states_per_shard,
         strategy=strategy or DEFAULT_STRATEGY,

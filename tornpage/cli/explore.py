@@ -178,6 +178,7 @@ _file_bytes_option = click.option(
 @options.fault_option
 @_workers_option
 @options.strategy_option
+@options.compiled_option
 @_failures_option
 @click.option(
     "--states-per-shard", type=click.IntRange(min=1), default=None, help="Counted crash states of a shard (1000)."
@@ -222,7 +223,7 @@ def _crashes(context: click.Context, /, **asked: Any) -> None:
                 refuse(f"--{_OPTION_OF.get(name, name)} is for runs with a peer; give --peer too")
         _carry_out(exploring.explore_crashes, context, **asked)
         return
-    for name in ("faults", "strategy", "failures", "states_per_shard", "coverage_table", "history"):
+    for name in ("faults", "strategy", "compiled", "failures", "states_per_shard", "coverage_table", "history"):
         if asked[name]:
             refuse(f"--{_OPTION_OF.get(name, name)} is not for runs with --peer; leave it out")
     _carry_out(exploring.explore_crashes_with_peer, context, **asked)

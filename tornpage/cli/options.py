@@ -23,6 +23,7 @@ __all__ = [
     "answer_option",
     "broker_config_option",
     "bug_option",
+    "compiled_option",
     "disk_option",
     "fault_option",
     "file_bytes_option",
@@ -167,6 +168,11 @@ strategy_option = click.option(
     type=click.Choice(["random", "covering"]),
     default=None,
     help="How runs are drawn: from rows of a covering array (covering, the default), or by fixed weights (random).",
+)
+compiled_option = click.option(
+    "--compiled",
+    is_flag=True,
+    help="Use the compiled loops, as stores in use do after 20,000 records (the lab uses their plain twins).",
 )
 out_option = click.option(
     "--out", type=click.Path(file_okay=False), default=None, help="Directory for run.json, tables and case files."

@@ -54,6 +54,7 @@ class Request:
     restarts: int | None = None
     directory: str | None = None
     file_bytes: int | None = None
+    compiled: bool = False
     faults: "tuple[AimFault, ...]" = ()
     workers: int | None = None
     strategy: "Strategy | None" = None
@@ -107,7 +108,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
     from tornpage.render.campaign import campaign_outcome, command_of
 
     plan = Plan(
-        Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug),
+        Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug, compiled=request.compiled),
         seed=request.seed,
         states=request.states,
         seconds=request.time_limit_s,

@@ -45,6 +45,7 @@ def command_of(plan: Plan) -> str:
         f"--seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
         f"--strategy {plan.strategy} --states-per-shard {plan.shard_states} --failures {plan.failures_max}",
         f"--workers {plan.workers}" if plan.workers > 1 else "",
+        "--compiled" if settings.compiled else "",
         f"--bug {settings.bug}" if settings.bug else "",
         *(f"--fault {shlex.quote(aim.text)}" for aim in plan.fault_rules),
     )
