@@ -243,6 +243,10 @@ def _before(pair: Pair, harmed: Record, harm: HarmField) -> salvage.Before:
         end = harmed.offset
     elif harm.field == "body":
         lost = {record.offset for record in _harmed_records(pair, harmed, harm)}
+        for record in reversed(log.retained):
+            if record.offset not in lost:
+                break
+            end = record.offset  # the damage after the last intact record ends the log
     elif harm.field == "swapped":
         first = harmed.offset // pair.settings.file_bytes
         lost = {each.offset for each in messages if each.offset // pair.settings.file_bytes in (first, first + 1)}
