@@ -22,17 +22,18 @@ Filters by properties:
 10. AND is false as soon as a part is false, and OR is true as soon as a part is true. Later parts are not evaluated
     then. Otherwise a part that is unknown makes the whole unknown.
 
-`CLAUSES` has the conditions that operations may use, each with its meaning. An expression has one clause in
-parentheses, or several that are all joined by AND or all by OR. NOT may precede each.
+`CLAUSES` has the conditions that operations may use, each with its meaning. An expression joins them by AND and OR, of
+which AND binds more tightly. Clauses and inner expressions are in parentheses, and NOT may precede each.
 
 Source: docs/format.md, "Properties" and "Trailer"; docs/statuses.md, "What a put changes about a message";
 docs/departures.md; `ComparisonExpression`, `LogicExpression`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Literal
 
 __all__ = [
     "CLAUSES",
@@ -230,7 +231,7 @@ CLAUSES: Mapping[str, _Clause] = MappingProxyType(
 )
 """Conditions as the store reads them, and their meaning for the values of `PROPERTY_NAMES`."""
 
-_PART = re.compile(r"(?:^| (AND|OR) )(NOT )?\((" + "|".join(map(re.escape, CLAUSES)) + r")\)")
+_CLAUSE = re.compile("|".join(map(re.escape, sorted(CLAUSES, key=len, reverse=True))))
 
 
 def passes(expression: str, value_of: Callable[[str], str | None]) -> bool:
@@ -238,21 +239,68 @@ def passes(expression: str, value_of: Callable[[str], str | None]) -> bool:
 
     `value_of` returns its property of a name. Raises BadExpression.
     """
-    parts = list(_PART.finditer(expression))
-    joints = {part[1] for part in parts[1:]}
-    if not parts or len(joints) > 1 or "".join(part[0] for part in parts) != expression:
-        raise BadExpression(expression)
     values = {name: value_of(name) for name in PROPERTY_NAMES}
-    decides = "OR" in joints
-    result: _Truth = not decides
     try:
+        return _condition_of(expression)(values) is True
+    except _NotEvaluated:
+        return False
+
+
+@lru_cache(maxsize=1024)
+def _condition_of(expression: str) -> _Clause:
+    """Read an expression. Raises BadExpression."""
+    condition, end = _joined(expression, 0, "OR")
+    if end != len(expression):
+        raise BadExpression(expression)
+    return condition
+
+
+def _joined(expression: str, at: int, joint: Literal["OR", "AND"]) -> tuple[_Clause, int]:
+    """Read parts joined by AND, or such groups joined by OR. Return the end too."""
+    parts: list[_Clause] = []
+    while True:
+        part, at = _joined(expression, at, "AND") if joint == "OR" else _part(expression, at)
+        parts.append(part)
+        if not expression.startswith(f" {joint} ", at):
+            return _all_of(parts, decides=joint == "OR"), at
+        at += len(joint) + 2
+
+
+def _part(expression: str, at: int) -> tuple[_Clause, int]:
+    """Read a clause or an inner expression in parentheses, after NOT or without it."""
+    if expression.startswith("NOT ", at):
+        inner, at = _part(expression, at + 4)
+        return _negated(inner), at
+    if not expression.startswith("(", at):
+        raise BadExpression(expression)
+    found = _CLAUSE.match(expression, at + 1)
+    if found is not None and expression.startswith(")", found.end()):
+        condition, at = CLAUSES[found[0]], found.end()
+    else:
+        condition, at = _joined(expression, at + 1, "OR")
+    if not expression.startswith(")", at):
+        raise BadExpression(expression)
+    return condition, at + 1
+
+
+def _negated(inner: _Clause) -> _Clause:
+    def condition(of: Mapping[str, _Text]) -> _Truth:
+        truth = inner(of)
+        return None if truth is None else not truth
+
+    return condition
+
+
+def _all_of(parts: Sequence[_Clause], *, decides: bool) -> _Clause:
+    """Return OR if a part that is true decides, and AND if a part that is false does."""
+
+    def condition(of: Mapping[str, _Text]) -> _Truth:
+        result: _Truth = not decides
         for part in parts:
-            truth = CLAUSES[part[3]](values)
-            if part[2] and truth is not None:
-                truth = not truth
+            truth = part(of)
             if truth is decides:
                 return decides
             result = None if truth is None else result
-    except _NotEvaluated:
-        return False
-    return result is True
+        return result
+
+    return condition

@@ -183,16 +183,21 @@ def draw_get_message(rng: random.Random, words: Words = WORDS) -> GetMessage:
         shift=rng.choice((0, 0, 1, 5, -1, 30)),
         max_msg_nums=rng.choice(words.pulls),
         tags="" if words.by_properties else rng.choice(("", "", "TagA", "TagA||TagB")),
-        where=_draw_where(rng) if words.by_properties else "",
+        where=draw_where(rng) if words.by_properties else "",
     )
 
 
-def _draw_where(rng: random.Random) -> str:
-    """Draw an expression of one to five clauses."""
-    parts = [
-        f"{rng.choice(('', '', 'NOT '))}({clause})" for clause in rng.choices(tuple(CLAUSES), k=rng.randrange(1, 6))
-    ]
-    return rng.choice((" AND ", " OR ")).join(parts)
+def draw_where(rng: random.Random, levels: int = 2) -> str:
+    """Draw an expression of one to five parts, of at most this many levels."""
+    first, *others = [_draw_part(rng, levels) for _ in range(rng.randrange(1, 6))]
+    joints = rng.choice(((" AND ",), (" OR ",), (" AND ", " OR ")))
+    return first + "".join(rng.choice(joints) + part for part in others)
+
+
+def _draw_part(rng: random.Random, levels: int) -> str:
+    has_levels = levels > 1 and rng.random() < 0.2
+    inner = draw_where(rng, levels - 1) if has_levels else rng.choice(tuple(CLAUSES))
+    return f"{rng.choice(('', '', 'NOT '))}({inner})"
 
 
 def draw_query_key(rng: random.Random) -> QueryKey:

@@ -1,12 +1,13 @@
 """Test the meaning of filters by properties, also against that of the store."""
 
+import random
 from itertools import product
 
 import pytest
 
 from tornpage.impl.read.filters import PropertyFilter
 from tornpage.model.properties import CLAUSES, PROPERTY_NAMES, BadExpression, passes, property_of
-from tornpage.properties.program.drawing import FILTERED
+from tornpage.properties.program.drawing import FILTERED, draw_where
 
 
 def passed(expression: str, **properties: str) -> bool:
@@ -34,7 +35,29 @@ def test_parts_after_the_deciding_one_are_not_evaluated() -> None:
     assert not passed("(size > 3) AND (color IS NULL)")
 
 
-@pytest.mark.parametrize("expression", ["", "size > 3", "(size > 4)", "(size > 3) AND (paid) OR (paid)", "(paid) x"])
+def test_and_binds_more_tightly_than_or_and_parentheses_before_both() -> None:
+    assert passed("(5 = 5) OR (5 = 5) AND (5 <> 5)")
+    assert not passed("((5 = 5) OR (5 = 5)) AND (5 <> 5)")
+    assert passed("(5 <> 5) AND (5 = 5) OR (5 = 5)")
+    assert passed("NOT ((5 <> 5) OR NOT (5 = 5))")
+    assert not passed("NOT ((5 <> 5) OR (size > 3))"), "an unknown part leaves OR unknown, and NOT too"
+    assert passed("((color IN ('red', 'it''s')) OR (paid)) AND (NOT (color = 'red'))", color="it's")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "size > 3",
+        "(size > 4)",
+        "(size > 3) AND (size > 4)",
+        "(paid) x",
+        "((paid)",
+        "(paid) AND ",
+        "NOT paid",
+        "(paid))",
+    ],
+)
 def test_expression_that_is_not_made_of_clauses_is_refused(expression: str) -> None:
     with pytest.raises(BadExpression):
         passed(expression)
@@ -47,6 +70,17 @@ def test_store_gives_clauses_the_same_meaning() -> None:
         f"{first}{joint}{second}" for first, second in product(signed[:25], signed[18:]) for joint in (" AND ", " OR ")
     ]
     for expression in (*signed, *joined[::7]):
+        store = PropertyFilter(expression)
+        for values in known:
+            given = {name: value for name, value in values.items() if value is not None}
+            assert store.matches(given) is passes(expression, values.get), (expression, given)
+
+
+def test_store_gives_drawn_expressions_the_same_meaning() -> None:
+    rng = random.Random(3)
+    known = [{name: property_of(text, name) for name in PROPERTY_NAMES} for text in FILTERED]
+    for _ in range(300):
+        expression = draw_where(rng, 4)
         store = PropertyFilter(expression)
         for values in known:
             given = {name: value for name, value in values.items() if value is not None}

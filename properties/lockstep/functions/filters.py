@@ -9,6 +9,7 @@ from tornpage.impl.read.filters import FilterBitMaps, PropertyFilter
 from tornpage.model.broker.filters import BLOOM, EXPRESSIONS, IMPOSSIBLE_BLOOM
 from tornpage.model.properties import CLAUSES, PROPERTY_NAMES, passes
 from tornpage.properties.lockstep.functions.comparing import REFUSED, is_answered, is_value
+from tornpage.properties.program.drawing import draw_where
 
 __all__ = ["check"]
 
@@ -16,6 +17,9 @@ _VALUES = ("5", "3", "-2", "3.5", "many", "red", "it's", "TRUE", "no", "30000000
 _BORN_MS = 1_000
 _EXPRESSIONS = 60
 """The expressions of one comparison, since parsing costs more than the rest."""
+_DRAWN = 20
+_LEVELS = 4
+"""Drawn expressions of one comparison, and their levels."""
 _GROUPS = tuple(f"g{number}" for number in range(6))
 
 
@@ -32,12 +36,20 @@ def check(rng: random.Random) -> None:
     for capacity, percent in IMPOSSIBLE_BLOOM:
         what = f"a bit map for {capacity} consumers with {percent} % of false hits"
         is_answered(what, REFUSED, BloomFilter, capacity=capacity, error_percent=percent)
+    for _ in range(_DRAWN):
+        drawn, properties = draw_where(rng, _LEVELS), _draw_properties(rng)
+        shown = f"the filter {drawn!r} of {properties}"
+        is_answered(shown, passes(drawn, properties.get), _matches, drawn, properties)
     _bit_maps(rng)
     _registered(rng)
 
 
 def _matches(expression: str, properties: Mapping[str, str]) -> bool:
     return PropertyFilter(expression).matches(properties)
+
+
+def _draw_properties(rng: random.Random) -> dict[str, str]:
+    return {name: rng.choice(_VALUES) for name in PROPERTY_NAMES if rng.random() < 0.8}
 
 
 def _map_of(positions: Iterable[int], bits: int) -> bytes:
@@ -93,7 +105,7 @@ def _registered(rng: random.Random) -> None:
         else:
             known[topic, group] = f"({clause})"
             maps.register(group, topic, f"({clause})", born_ms=_BORN_MS)
-        properties = {name: rng.choice(_VALUES) for name in PROPERTY_NAMES if rng.random() < 0.8}
+        properties = _draw_properties(rng)
         for name in ("T", "U"):
             expected = _expected(maps.bloom, known, name, properties)
             is_answered(f"the bit map of topic {name}", expected, maps.bit_map_of, name.encode(), properties)
