@@ -73,7 +73,8 @@ class StoreFacts:
     NEVER without one. Below `settled_end` the queues must have been flushed before the last unclean exit; after a clean
     one all must have been. `first_current` and `next_offset` are per queue: its first unit whose record is still in the
     log, and the queue offset after its last unit. `unread_log` (ranges of offsets) and `unread_queues` (directories and
-    files) could not be read, and their content is unknown.
+    files) could not be read, and their content is unknown. `hidden_log` has those of `unread_log` on a sound device: a
+    reader with permission may find every message there.
     """
 
     log_min: int
@@ -84,6 +85,7 @@ class StoreFacts:
     first_current: dict[QueueKey, int] = field(default_factory=dict)
     next_offset: dict[QueueKey, int] = field(default_factory=dict)
     unread_log: list[range] = field(default_factory=list)
+    hidden_log: list[range] = field(default_factory=list)
     unread_queues: list[str] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=dict)
     findings: list[AuditFinding] = field(default_factory=list)
@@ -166,7 +168,8 @@ def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow])
         _replay(judge, files, row)
         log_changed |= bool(row.changed)
         settled_end = max(settled_end, -1 if row.settled_end is None else row.settled_end)
-    failed = [files[row.file].base_offset for row in log if row.kind == "end" and row.error is not None]
+    failed = [row for row in log if row.kind == "end" and row.error is not None]
+    unread = {row.file: range(base := files[row.file].base_offset, base + plan.view.file_bytes) for row in failed}
     ends = [row for row in queues if row.kind == "end"]
     is_torn = plan.view.is_unclean and not plan.view.live
     facts = StoreFacts(
@@ -175,7 +178,8 @@ def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow])
         settled_end=settled_end if is_torn else NEVER,
         prefix_end=NEVER if judge.prefix_end_offset is None else judge.prefix_end_offset,
         may_move=plan.view.live or log_changed or any(row.changed for row in ends) or _has_log_changed(plan.view),
-        unread_log=[range(base, base + plan.view.file_bytes) for base in failed],
+        unread_log=list(unread.values()),
+        hidden_log=[unread[row.file] for row in failed if row.error_kind in ("PermissionError", "FileNotFoundError")],
         unread_queues=[*plan.closed_queues, *(row.file for row in ends if row.error is not None)],
     )
     for end in ends:

@@ -26,7 +26,8 @@ _GAP_MAX = 1_000_000
 class QueueSummary:
     """Messages of one queue.
 
-    `lost`: queue offsets that no valid record has. `unreachable`: records without a right unit. `at_risk`: records past
+    `lost`: queue offsets that no valid record has. Those with a unit that points into a log file without permission to
+    read do not count. `unreachable`: records without a right unit. `at_risk`: records past
     the first place where the log does not go on, which a broker cuts when it recovers.
     """
 
@@ -83,12 +84,14 @@ def summary_of(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreSumm
     keys = rows.numbers.keys
     is_missing = ~supported(wanted, rows.units) if plan.has_queues else np.zeros(len(wanted), bool)
     is_cut = wanted["offset"] >= facts.prefix_end
+    hidden = _hidden_units(rows.units, facts)
     order = np.lexsort((wanted["queue_offset"], wanted["queue"]))
     starts = np.searchsorted(wanted["queue"][order], np.arange(len(keys) + 1))
     queues = []
     for number, (topic, queue_id) in enumerate(keys):
         mine = order[starts[number] : starts[number + 1]]
-        lost = _lost(wanted["queue_offset"][mine], (topic, queue_id), facts)
+        known = np.concatenate([wanted["queue_offset"][mine], hidden["queue_offset"][hidden["queue"] == number]])
+        lost = _lost(known, (topic, queue_id), facts)
         unreachable, at_risk = int(is_missing[mine].sum()), int(is_cut[mine].sum())
         if lost or unreachable or at_risk:
             queues.append(QueueSummary(topic, queue_id, len(mine), lost, unreachable, at_risk))
@@ -102,6 +105,14 @@ def summary_of(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> StoreSumm
         + sum(file.size_bytes for file in plan.queue_files)
         + sum(part.file.size_bytes for part in plan.index.parts),
     )
+
+
+def _hidden_units(units: NDArray[Any], facts: StoreFacts) -> NDArray[Any]:
+    """Return the units that point into log files which could not be read."""
+    is_hidden = np.zeros(len(units), bool)
+    for each in facts.hidden_log:
+        is_hidden |= (units["offset"] >= each.start) & (units["offset"] < each.stop)
+    return units[is_hidden]
 
 
 def _lost(numbers: NDArray[Any], key: QueueKey, facts: StoreFacts) -> int:

@@ -86,6 +86,7 @@ class LogJudge:
         self._zeros: tuple[str, int] | None = None
         self._changed = False
         self._notes: list[Finding] = []
+        self._unread_end = 0
         self._file_ends = {file.label: file.base_offset + view.file_bytes for file in view.files}
         self.record_count = 0
         self.blank_count = 0
@@ -149,6 +150,8 @@ class LogJudge:
         else:
             message = f"the device failed while reading: {reason}"
             note = Finding("CL_READ_ERROR", "damage", file.label, file.base_offset, message, "restore from a replica")
+        if note.severity == "note":
+            self._unread_end = self._file_ends[file.label]
         self._notes.append(note)
 
     def finish(self, *, is_complete: bool = True) -> tuple[Finding, ...]:
@@ -274,6 +277,8 @@ class LogJudge:
                 holding = [file.label for file in self._view.files if file.base_offset <= end]
                 file = holding[-1] if holding else "commitlog"
                 found.append(Finding("CL_TAIL_MOVING", "note", file, self.end_offset, message, _AGAIN))
+            return found
+        if self._unread_end > end:  # nothing is known of the end: it may be in a file that was not read
             return found
         floor, checkpoint = self._view.floor, self._view.checkpoint
         if floor is not None and end < floor:

@@ -441,6 +441,9 @@ def test_a_file_that_may_not_be_read_is_no_damage(
     forbid(monkeypatch, files[len(files) // 2])
     audited = audit_store(store)
     assert (audited.verdict, {finding.code for finding in audited.findings}) == ("unknown", {code})
+    if where == "commitlog":
+        assert audited.summary is not None
+        assert audited.summary.counts["lost"] == 0  # a unit points to each message of that file
 
 
 @pytest.mark.parametrize(

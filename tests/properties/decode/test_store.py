@@ -411,6 +411,26 @@ def test_device_failure_is_damage_and_denied_access_leaves_open(tmp_path: Path) 
         assert verdict_of(findings) == verdict
 
 
+def test_end_in_an_unread_file_is_not_judged(tmp_path: Path) -> None:
+    """Regression: a log with a last file that cannot be read was said to end below its floor."""
+    end = LAST_BASE + PER_FILE // 2 * RECORD_BYTES
+    store = make_store(tmp_path / "store", floor=end)
+    view = look(store)
+    judge = LogJudge(view)
+    denied = PermissionError(13, "Permission denied")
+    for file in view.files:
+        judge.see_file_end(file, False, denied if file is view.files[-1] else None)
+    findings = judge.finish()
+    assert [finding.code for finding in findings] == ["CL_NO_ACCESS"]
+    assert verdict_of(findings) == "unknown"
+    (store / "config" / "durableFloor").write_bytes(floor_bytes(end + 1))
+    judge = LogJudge(look(store))
+    judge.see_file_end(view.files[0], False, denied)  # the end is in a file that can be read
+    for located in iter_items(view):
+        judge.see(located)
+    assert "CL_ENDS_BELOW_FLOOR" in [finding.code for finding in judge.finish()]
+
+
 def test_wrong_length_of_a_blank_is_damage_like_a_bad_record(tmp_path: Path) -> None:
     """A recovery takes such a blank for damaged, and the audit once called it a note."""
     store = make_store(tmp_path / "store")
