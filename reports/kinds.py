@@ -29,7 +29,7 @@ def page_kind(directory: Path) -> PageKind:
     if has_sweep(directory):
         return "simulation"
     if not (directory / "run.json").exists():
-        what = "is no run directory (no run.json, points.jsonl or peer runs)"
+        what = "this is no run directory (no run.json, points.jsonl or peer runs)"
         raise ReportError(str(directory), what, "name a directory that a run wrote with --out")
     return "simulation" if has_experiments(directory) or has_validation(directory) else "run"
 

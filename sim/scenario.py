@@ -188,7 +188,8 @@ class Scenario:
         }
         for what, span_ns in spans.items():
             if span_ns > SPAN_MAX_NS:
-                raise ImpossibleScenario(f"{what} would last {span_ns / 1e9:.3g} s; {SPAN_MAX_NS / 1e9:.3g} s at most")
+                at_most = f"{SPAN_MAX_NS / 1e9:.3g} s at most"
+                raise ImpossibleScenario(f"{what} would last {span_ns / 1e9:.3g} s; {at_most}, so give a shorter one")
 
     @property
     def expected_messages(self) -> float:

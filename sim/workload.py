@@ -46,7 +46,7 @@ class OpenPoisson:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.rate_per_s) and self.rate_per_s > 0):
-            raise ValueError(f"a rate of {self.rate_per_s} messages/s is impossible")
+            raise ValueError(f"a rate of {self.rate_per_s} messages/s is impossible; give a number above 0")
 
     @property
     def name(self) -> str:

@@ -19,6 +19,13 @@ from tornpage.properties.foreign.shapes.registry import MESSAGES
 __all__ = ["serve"]
 
 _SENTENCE_CHARACTERS_MAX = 300
+_VERBS_OF_EVERY_RUN: dict[str, tuple[str, ...]] = {
+    MESSAGES: ("put",),
+    "key-value": ("put", "delete", "get"),
+    "queue": ("put", "take"),
+    "log": ("append", "read", "bounds"),
+    "file": ("write", "read"),
+}
 
 
 def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -63,6 +70,7 @@ def _answer(store: Any, request: dict[str, Any]) -> dict[str, Any]:
     match request["do"]:
         case "hello":
             name = getattr(store, "name", type(store).__name__)
+            _require_verbs(store, shape)
             return {"tornpage": VERSION, "name": name, "shape": shape, "promises": dict(store.promises)}
         case "flush":
             store.flush()
@@ -73,6 +81,17 @@ def _answer(store: Any, request: dict[str, Any]) -> dict[str, Any]:
         case _:
             return answer_of_shape(shape, store, request)
     return {}
+
+
+def _require_verbs(store: Any, shape: Any) -> None:
+    """Raise AttributeError unless a store has the methods of its shape that every run calls."""
+    verbs = ["flush", "close", *_VERBS_OF_EVERY_RUN.get(shape, ())]
+    if shape == MESSAGES:
+        promised = dict(store.promises)
+        verbs += ["get"] * bool(promised.get("offsets", True)) + ["read"] * bool(promised.get("queues", True))
+    missing = [verb for verb in verbs if not callable(getattr(store, verb, None))]
+    if missing:
+        raise AttributeError(f"{type(store).__name__} has no method {', '.join(missing)}; a store needs all of them")
 
 
 def _answer_of_messages(store: Target, request: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tornpage.properties.foreign.protocol import Target, TargetUnusable
@@ -88,6 +89,8 @@ def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
     found: Any = _module(text, place)
     for part in name.split("."):
         if not hasattr(found, part):
+            if isinstance(found, ModuleType) and getattr(found, "__file__", None) is None:
+                raise BadSpec(f"{text}: {place} is a directory without Python code; give a file: path/to/file.py:name")
             raise BadSpec(f"{text}: {place} has no {name!r}")
         found = getattr(found, part)
     if not callable(found):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,13 +182,26 @@ def _read_file(file: _Listed) -> bytes:
 def write_image(image: Image, directory: Path, *, root: str = ROOT) -> None:
     """Write the files of an image below `root` into `directory`.
 
-    The root of a foreign store is an empty string. The directory is created and must be new or empty.
+    The root of a foreign store is an empty string. The directory is created and must be new or empty. After a failed
+    write it is as before.
 
     Raises FileExistsError if it is neither, OSError if a write fails.
     """
+    is_new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     if any(directory.iterdir()):
-        raise FileExistsError(17, "is not empty", str(directory))
+        raise FileExistsError(17, "the directory is not empty", str(directory))
+    try:
+        _write_files(image, directory, root)
+    except OSError:
+        for each in directory.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        if is_new:
+            directory.rmdir()
+        raise
+
+
+def _write_files(image: Image, directory: Path, root: str) -> None:
     for path in sorted(image.directories):
         if path.startswith(f"{root}/"):
             (directory / path.removeprefix(f"{root}/")).mkdir(parents=True, exist_ok=True)

@@ -142,9 +142,9 @@ class Case:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadToken(f"the case file is not JSON: {error}") from error
+            raise BadToken(f"the file is not JSON ({error}); name a case file that a run wrote with --out") from error
         if not isinstance(document, dict) or "tornpage_case" not in document:
-            raise BadToken("this is not a case (it has no key tornpage_case)")
+            raise BadToken("this is not a case (no key tornpage_case); name a case file that a run wrote with --out")
         if (version := document["tornpage_case"]) != FORMAT:
             raise BadToken(
                 f"the case has format {version!r}, and this tornpage reads format {FORMAT}: use the other one"

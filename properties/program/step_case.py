@@ -74,7 +74,7 @@ class StepCase(Generic[Settings, Operation]):
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadToken(f"the case file is not JSON: {error}") from error
+            raise BadToken(f"the file is not JSON ({error}); name a case file that a run wrote with --out") from error
         if not isinstance(document, dict) or document.get(form.key) != FORMAT:
             raise BadToken(f"this is not a {form.name} of format {FORMAT} (key {form.key})")
         try:

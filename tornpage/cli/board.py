@@ -66,7 +66,7 @@ def command(context: click.Context, /, as_json: bool, markdown: str | None, html
     if context.invoked_subcommand is not None:
         return
     from tornpage.outcomes.board import BoardRequest, board_outcome, run_board
-    from tornpage.run.writing import new_file, new_page, writing
+    from tornpage.run.writing import new_file, new_page, write_whole, writing
 
     if html is not None:
         new_page(html, option="--html", overwrite=False)
@@ -81,13 +81,13 @@ def command(context: click.Context, /, as_json: bool, markdown: str | None, html
         from tornpage.render.board import board_markdown
 
         with writing(markdown, option="--markdown"):
-            Path(markdown).write_text(board_markdown(results, command=again), encoding="utf-8")
+            write_whole(markdown, board_markdown(results, command=again))
     if html is not None:
         from tornpage.render.board import page_values
         from tornpage.reports.pages.board_page import render_board
 
         with writing(html, option="--html"):
-            Path(html).write_text(render_board(**page_values(results, command=again)), encoding="utf-8")
+            write_whole(html, render_board(**page_values(results, command=again)))
     outcome, text = board_outcome(results, request, interrupted=interrupted)
     emit(outcome, as_json=as_json, text=text)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tornpage.cli import options
-from tornpage.cli.document import Outcome, emit, refuse
+from tornpage.cli.document import Outcome, emit, refuse, warn
 from tornpage.run.directory import write_run
 from tornpage.run.history import append_run, prepare_history
 from tornpage.run.writing import refuse_store_directory
@@ -142,6 +142,8 @@ def command(
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")
+        if resume and not (Path(out).is_dir() and any(Path(out).iterdir())):
+            warn(f"{out} has no campaign to resume, so it begins now")
     if cores is not None and not only_plan:
         refuse("--cores is for --plan")
     if only_plan:

@@ -88,7 +88,7 @@ def _replay_one(given: GivenCase, image: str | None, tries: int | None, *, as_js
             if image is not None:
                 _write_image(witness, image, is_foreign=bool(read.settings.target))
     except (BadToken, UnknownBug) as error:
-        refuse(str(error))
+        given.refuse_because(error)
     figures = {"operations": len(read.operations), "tries": tried.tries, "shown": tried.shown}
     failure = tried.failure
     if failure is None:

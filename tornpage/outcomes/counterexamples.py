@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import shrinking_progress, steps_progress
@@ -22,7 +22,7 @@ from tornpage.outcomes.processes.cases import (
     ProcessKind,
     replay_process_case,
 )
-from tornpage.run.writing import new_page
+from tornpage.run.writing import new_page, write_whole
 
 if TYPE_CHECKING:
     from tornpage.properties.campaign.replay import Failure, Shrunk
@@ -78,11 +78,19 @@ class GivenCase:
 
         return Case.from_token(self.text) if self.is_token else Case.from_text(self.text)
 
+    def refuse_because(self, reason: Exception | str) -> NoReturn:
+        """Refuse the case with its name and the reason."""
+        refuse(f"{self.name}: {reason}")
+
 
 def text_of(given: str) -> GivenCase:
     """Return a token or the text of a case file; refuses anything else."""
     if given.startswith(_TOKENS):
         return GivenCase(f"{given[:12]}…", given, is_token=True)
+    if not given:
+        refuse("the case is empty: give a token (tp1-…) or a case file")
+    if is_directory(given):
+        refuse(f"{given} is a directory: name one of its case files, or give a token (tp1-…)")
     try:
         text = Path(given).read_text()
     except (OSError, ValueError) as error:
@@ -96,11 +104,11 @@ def case_of(found: GivenCase) -> "Case":
     from tornpage.properties.program.case import BadToken
 
     if found.is_interleaving:
-        refuse("an interleaving is shrunk and explained when it is found; use `tornpage replay` for it")
+        found.refuse_because("an interleaving is shrunk and explained when it is found; use `tornpage replay` for it")
     try:
         return found.case()
     except BadToken as error:
-        refuse(str(error))
+        found.refuse_because(error)
 
 
 def is_directory(given: str) -> bool:
@@ -233,7 +241,7 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     text = page_of(failure, how)
     path = new_page(page or f"counterexample-{failure.case.token()[4:12]}.html", option="--out", overwrite=False)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         refuse(f"cannot write the page to {path}: {error.strerror}; name another --out file")
     figures = {"operations": len(failure.case.operations), "losses": failure.losses, "page_bytes": len(text.encode())}
@@ -286,7 +294,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     try:
         kept = _beside(case, path.parent)
         module = foreign_regression_module if case.settings.target else regression_module
-        path.write_text(module(kept, symptom), encoding="utf-8")
+        write_whole(path, module(kept, symptom))
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     verdict = "holds" if found is None else "broken"
@@ -480,7 +488,7 @@ def write_case_pages(
             warn(f"no page for {given.name}: every guarantee holds now")
             continue
         path = directory / page_name(token)
-        path.write_text(page, encoding="utf-8")
+        write_whole(path, page)
         written.append(path)
     return written
 

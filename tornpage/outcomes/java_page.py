@@ -18,7 +18,7 @@ from tornpage.peers.rocketmq.process import Limits, Process
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.judge.golden import GoldenImage, golden_images, judged_golden
 from tornpage.properties.scratch import memory_directory, scratch_directory
-from tornpage.run.writing import writing
+from tornpage.run.writing import write_whole, writing
 
 if TYPE_CHECKING:
     from tornpage.peers.rocketmq.installing import Release
@@ -121,7 +121,7 @@ def compare_outcome(
                 text = text.replace(each["page"], each["live"], 1)
                 written += 1
         with writing(page, option="--page"):
-            Path(page).write_text(text, encoding="utf-8")
+            write_whole(page, text)
     missing = sorted({*rows[0]} - {image.name for image in images})
     figures = {"images": len(done), "rows": 2 * len(done), "rows_different": len(differing), "rows_written": written}
     findings = [

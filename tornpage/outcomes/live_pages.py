@@ -6,7 +6,7 @@ A part begins with `<!-- begin NAME -->` and ends with `<!-- end NAME -->`, each
 from pathlib import Path
 
 from tornpage.cli.document import refuse
-from tornpage.run.writing import writing
+from tornpage.run.writing import write_whole, writing
 
 __all__ = ["part_of", "write_part"]
 
@@ -37,4 +37,4 @@ def write_part(page: str, name: str, part: str) -> None:
         before, _, rest = Path(page).read_text(encoding="utf-8").partition(begin)
         text = f"{before}{begin}{part}{end}{rest.partition(end)[2]}"
     with writing(page, option="--page"):
-        Path(page).write_text(text, encoding="utf-8")
+        write_whole(page, text)

@@ -225,7 +225,7 @@ def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTime
     try:
         calibration = load(path)
     except OSError as error:
-        refuse(f"cannot read --device {path}: {error.strerror or error}")
+        refuse(f"cannot read --device {path}: {error.strerror or error}; name a file of `tornpage sim calibrate`")
     except BadCalibration as error:
         refuse(f"--device {path}: {error}; `tornpage sim calibrate` makes one")
     try:

@@ -17,6 +17,7 @@ from tornpage.model.operations import Close, Crash, Open
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.foreign.trial import is_in_first_open
 from tornpage.properties.program.case import Case, describe
+from tornpage.run.writing import write_whole
 
 if TYPE_CHECKING:
     from tornpage.properties.explain.page_map import PageMap
@@ -180,7 +181,7 @@ def save_case(failure: Failure, out: str) -> Path | None:
     was = {"contract": failure.broken.contract, "sentence": failure.broken.sentence}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({**failure.case.document(), "was": was}, indent=2) + "\n")
+        write_whole(path, json.dumps({**failure.case.document(), "was": was}, indent=2) + "\n")
     except OSError as error:
         warn(f"case file not written to {directory}: {error.strerror}; the token has the same content")
         return None

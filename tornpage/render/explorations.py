@@ -14,6 +14,7 @@ from tornpage.cli.document import Outcome, warn
 from tornpage.properties.findings import Finding
 from tornpage.properties.foreign.trial import is_in_first_open
 from tornpage.render.counterexample import crash_lines, failure_text, failure_texts, saved_finding
+from tornpage.run.writing import write_whole
 
 if TYPE_CHECKING:
     from tornpage.properties.contract import GuaranteeBroken
@@ -137,7 +138,7 @@ def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, 
     path = Path(out) / f"interleaving-{finding['token'][4:12]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document_of(interleaving), indent=2) + "\n")
+        write_whole(path, json.dumps(document_of(interleaving), indent=2) + "\n")
     except OSError as error:
         warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
     else:

@@ -46,7 +46,8 @@ def explain_code_outcome(code: str) -> tuple[Outcome, str]:
     found = finding_codes().get(code)
     if found is None:
         near = get_close_matches(code, finding_codes(), n=3)
-        refuse(f"there is no finding {code}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        remedy = f"did you mean {' or '.join(near)}?" if near else "docs/findings.md lists all codes"
+        refuse(f"there is no finding {code}; {remedy}")
     lines = [f"{code} ({found.severity})", f"  {found.meaning}", f"  remedy: {found.remedy}", ""]
     lines += [
         f"  {name}: {meaning}; verdict: {verdict}"

@@ -12,7 +12,7 @@ from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import bytes_progress
 from tornpage.render.redacting import AS_IT_IS, Showing
-from tornpage.run.writing import writing
+from tornpage.run.writing import write_whole, writing
 
 if TYPE_CHECKING:
     from tornpage.properties.inspect import Query
@@ -122,7 +122,7 @@ def write_store_page(
     data = json.dumps(document, indent=1).encode()
     text = render_store_report(read_store_report(json.loads(data)), downloads=[inlined("store.json", data)])
     with writing(path, option="--html"):
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
 
 def _to_page(path: str, show: Showing) -> str:

@@ -3,6 +3,7 @@
 1. What exists is refused, unless `--overwrite` is given.
 2. Nothing is written into a store directory.
 3. A failing write is one line that names the file and the reason. The command ends with exit code 2.
+4. A file has all its text or does not appear.
 """
 
 import errno
@@ -14,7 +15,16 @@ from pathlib import Path
 
 from tornpage.cli.document import refuse
 
-__all__ = ["new_file", "new_page", "refuse_foreign", "refuse_store_directory", "said_of", "unwritable", "writing"]
+__all__ = [
+    "new_file",
+    "new_page",
+    "refuse_foreign",
+    "refuse_store_directory",
+    "said_of",
+    "unwritable",
+    "write_whole",
+    "writing",
+]
 
 _SIGNS = ("commitlog", "consumequeue")
 _PAGE_BYTES = 4096
@@ -77,6 +87,22 @@ def writing(path: str | os.PathLike[str], *, option: str) -> Iterator[None]:
         yield
     except OSError as error:
         refuse(unwritable(error, path, option=option))
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file of text, whole or not at all. A file that exists is replaced.
+
+    Raises OSError.
+    """
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def unwritable(error: OSError, path: str | os.PathLike[str], *, option: str) -> str:

@@ -109,7 +109,7 @@ def from_text(text: str) -> tuple[Interleaving, str]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadToken(f"the file is not JSON: {error}") from error
+        raise BadToken(f"the file is not JSON ({error}); name a case file that a run wrote with --out") from error
     if not isinstance(document, dict) or document.get("tornpage_interleaving") != FORMAT:
         raise BadToken(f"this is not an interleaving of format {FORMAT} (key tornpage_interleaving)")
     try:

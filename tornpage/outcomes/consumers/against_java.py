@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress
+from tornpage.run.writing import write_whole
 
 if TYPE_CHECKING:
     from tornpage.peers.consumers.comparing import Comparison
@@ -51,7 +51,7 @@ def _written(path: str, text: str) -> bool:
     from tornpage.cli.document import warn
 
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         warn(f"cannot write {path}: {error.strerror or error}")
         return False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import shrinking_progress
+from tornpage.run.writing import write_whole
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
@@ -130,7 +131,7 @@ def save_process_case(kind: ProcessKind, failure: StepFailure[Any], finding: dic
     path = Path(out) / f"{kind.name}-{finding['token'][4:12]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(failure.case.document(), indent=2) + "\n")
+        write_whole(path, json.dumps(failure.case.document(), indent=2) + "\n")
     except OSError as error:
         warn(f"case file not written to {out}: {error.strerror}; the token has the same content")
     else:
@@ -150,7 +151,7 @@ def readable_case(kind: ProcessKind, given: GivenCase) -> Any:
     try:
         return process_case_of(kind, given)
     except BadToken as error:
-        refuse(str(error))
+        given.refuse_because(error)
 
 
 def replay_process_case(kind: ProcessKind, given: GivenCase) -> tuple[Outcome, str]:
@@ -206,7 +207,7 @@ def promote_process_case(kind: ProcessKind, given: GivenCase, *, path: Path) -> 
     shown = found or caught
     symptom = "a case that was broken once" if shown is None else shown.broken.sentence
     try:
-        path.write_text(process_regression_module(case, symptom, replay=kind.replay), encoding="utf-8")
+        write_whole(path, process_regression_module(case, symptom, replay=kind.replay))
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     verdict = "holds" if found is None else "broken"

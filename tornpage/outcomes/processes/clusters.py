@@ -10,7 +10,7 @@ from tornpage.cli.document import Outcome, refuse, say
 from tornpage.cli.progress import shrinking_progress, states_progress
 from tornpage.outcomes.processes.campaigns import ProcessCampaign
 from tornpage.outcomes.processes.cases import CLUSTER, HOLDS, process_case_of, readable_case
-from tornpage.run.writing import new_page
+from tornpage.run.writing import new_page, write_whole
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
@@ -94,7 +94,7 @@ def explain_cluster_case(given: GivenCase, *, seconds: float, page: str) -> tupl
     text = _page(account.document(), how)
     path = new_page(page or f"counterexample-{failure.case.token()[4:12]}.html", option="--out", overwrite=False)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         refuse(f"cannot write the page to {path}: {error.strerror}; name another --out file")
     figures = {
