@@ -2,12 +2,17 @@
 
 A shard is a pure function of its description (explore/crashes/shards.py), so its rows do not depend on the process that
 runs it: this process, Spark tasks (`pipeline.campaign.turns`), or processes of `tornpage explore`. The
-rows (explore/crashes/rows.py) are equal except for the seconds, and the result hash shows that. A history that breaks a
-promise is a row with its token. A history that fails in the tester is a row too. Neither fails the job.
+rows (explore/crashes/rows.py) are equal except for the seconds, and the result hash shows that. A *history* is a run:
+all sessions that are drawn from one seed. A history that breaks a promise is a row with its token. A history that fails
+in the tester is a row too. Neither fails the job.
 
-Verdicts of histories are holds, broken, harness. Verdicts of shards are holds; vacuous if no canary was caught and none
-of its histories broke; harness if its worker died. Histories share nothing, so `images` counts the distinct ones within
-one history.
+The verdict of a history is holds, broken or harness. The verdict of a shard is one of these:
+
+* harness, if its worker died;
+* vacuous, if no canary was caught and none of its histories is broken;
+* holds, otherwise.
+
+Histories share nothing, so `images` counts the distinct ones within one history.
 
 `pipeline.campaign.files` describes the output directory, `pipeline.campaign.summary` computes the result.
 """

@@ -1,8 +1,8 @@
 """Bytes that no sound peer sends: frames on a link, and greetings of a connection.
 
 Each of them has to end its link: at once, or after `ha_housekeeping_interval` without a byte or within a frame, however
-slowly its bytes arrive. They
-are made without the store's code. Source: the table of frames in docs/replication/design.md.
+slowly its bytes arrive. The bytes are made without the store's code. Source: the table of frames in
+docs/replication/design.md.
 """
 
 import struct

@@ -1,9 +1,13 @@
 """Judge settings, lines and frames of replication at their limits, once in a process.
 
-These parts have no state. So a run judges them without a program: defaults and checks of settings (contract 8), the
-longest line of a client, every frame with its shortest, longest and wrong bodies, the common point of small logs, puts
-that wait for replicas, cuts, connections of clients, the client itself, links over TCP, the thread of a node, nodes
-from their opening to their end, and pairs that speak the protocol of 4.9.3.
+These parts have no state, so a run judges them without a program. This module judges
+
+* defaults and checks of settings (contract 8);
+* the longest line of a client;
+* every frame with its shortest, longest and wrong bodies;
+* the common point of small logs.
+
+`parts_hold` also calls the other judges that run once in a process. Each of them has a module of its own.
 """
 
 import struct

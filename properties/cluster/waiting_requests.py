@@ -1,6 +1,6 @@
 """Judge puts that wait for replicas, alone, once in a process (contracts 15 and 16).
 
-The statement is a list of requests and a table of replicas:
+The reference is a list of requests and a table of replicas. It follows these rules:
 
 (a) A replica counts while it is connected, with the offset that it confirmed last. The acknowledged offset is the n-th
     largest one, for n replicas that have to confirm. It is unknown with fewer replicas.
@@ -57,7 +57,7 @@ def waiting_requests_hold() -> None:
 
 
 class _Program:
-    """One drawn program beside the statement."""
+    """One drawn program beside the reference."""
 
     def __init__(self, rng: random.Random, *, quorum: int) -> None:
         self._rng, self._quorum = rng, quorum

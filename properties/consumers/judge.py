@@ -4,10 +4,12 @@
 * J2 Progress never passes over an entry that is not settled, and never decreases while the broker is up.
 * J3 Orderly: one run of a queue at a time, in the order of the queue, under a valid lock.
 * J4 At the end each queue has exactly one reader, and shares are those of the strategy.
-* J5 A listener gets only entries at or after the first offset of its member, each once unless it failed. A queue that
-  is given back has all its results stored. * J6 Cached messages and empty pulls stay within their bounds. * J7 At the
-  end the progress of each queue is its end. * J8 After a crash progress is a value that it had, and within its queue. *
-  Retries (23): copies rise by one, have the delay of their number, and end in the dead-letter queue.
+* J5 A listener gets only entries at or after the first offset of its member. It gets each of them once, unless it
+  failed. When a member gives a queue back, all its results of that queue are stored.
+* J6 Cached messages and empty pulls stay within their bounds.
+* J7 At the end the progress of each queue is its end.
+* J8 After a crash, progress is a value that it had before, and within its queue.
+* Retries (23): the numbers of copies rise by one. A copy has the delay of its number. The last one is a dead letter.
 
 Each judge is a function of the group before an event and of the event. It raises GuaranteeBroken. `judged` folds a
 trace.

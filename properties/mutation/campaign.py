@@ -1,10 +1,13 @@
 """Try the mutants of a sample with the strategies, and the unit tests beside them.
 
-First each strategy runs on the original store, and the statements that it runs are noted. A mutant of a statement that
-no strategy runs is not tried. A mutant of the subsample is tried with every strategy that runs its statement. Another
-mutant is tried with one strategy after the other until one kills it. Afterwards the trials in `TRACES` compare each
-survivor with the original. A mutant that is proved equivalent is not tried. One that a review found equivalent is
-tried, so that a kill shows a wrong review. It is not compared.
+1. Each strategy runs on the original store, and the statements that it runs are noted. A mutant of a statement that no
+   strategy runs is not tried.
+2. The first `everywhere` mutants of the sample are tried with every strategy that runs their statements. Each other
+   mutant is tried with one strategy after the other, until one kills it.
+3. The trials in `TRACES` compare each survivor with the original.
+
+A mutant that is proved equivalent is not tried. A mutant that a review found equivalent is tried, so that a kill shows
+a wrong review, and is not compared.
 """
 
 import resource

@@ -1,8 +1,7 @@
 """Load the mutant named in the environment before a test imports the store.
 
-This is a plugin of pytest.
-
-`python -m pytest -p tornpage.properties.mutation.pytest_mutant` with the variable TORNPAGE_MUTANT.
+This is a plugin of pytest. Run `python -m pytest -p tornpage.properties.mutation.pytest_mutant` with the id of the
+mutant in the environment variable TORNPAGE_MUTANT.
 """
 
 import os

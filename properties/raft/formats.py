@@ -1,8 +1,13 @@
 """Judge settings and messages of a group at their limits, once in a process.
 
-These parts have no state. So a run judges them without events: defaults and checks of settings (contract 8), and every
-message with its smallest, largest and wrong values, and each entry with a wrong byte (contract 15). The bytes are made
-without the store's code. Which messages are impossible, logs alone, stores at their limits and whole members follow.
+These parts have no state, so a run judges them without events. This module judges
+
+* defaults and checks of settings (contract 8);
+* every message with its smallest, largest and wrong values (contract 15);
+* each entry with a wrong byte (contract 15).
+
+The bytes are made without the store's code. `parts_hold` also calls the other judges that run once in a process:
+impossible messages, logs alone, stores at their limits, and whole members.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Run the log of a Raft member alone, on a small disk whose calls may fail.
 
-The statement is a list of terms and bodies, and how many of them are durable. A drawn program appends, syncs, cuts,
-closes, kills the process and loses power:
+The reference is a list of terms and bodies, and the number of them that are durable. A drawn program appends, syncs,
+cuts, closes, kills the process and loses power:
 
 | contract | what is judged |
 |---|---|
@@ -82,7 +82,7 @@ def log_alone_holds(seed: int) -> None:
 
 
 class _Program:
-    """One drawn program beside the statement."""
+    """One drawn program beside the reference."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

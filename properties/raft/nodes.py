@@ -1,10 +1,12 @@
 """Run the members of a Raft group by their nodes.
 
-They have timers, links and requests of clients, and strangers connect to them.
+A node has timers, links and requests of clients. Strangers connect to it, which are connections that no correct member
+makes.
 
 All nodes run in one thread and in virtual time, on recorded disks. A node steps when it is due, when something has
 arrived, or when a request woke it, as its thread would step it. After each event of a member the promises of the group
-are judged. In the end everything is healed. Then the group has to elect, commit, read, hand its role over, and rest.
+are judged. At the end of a run all links and processes work again. Then the group has to elect, commit, read, hand its
+role over, and send nothing but heartbeats while no client asks.
 """
 
 import random

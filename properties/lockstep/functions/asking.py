@@ -1,4 +1,4 @@
-"""Compare functions and parts of the store with plain statements (contract 8).
+"""Compare functions and parts of the store with references (contract 8).
 
 None of them needs the disk of the run. Real files lie in a directory that is removed afterwards.
 """

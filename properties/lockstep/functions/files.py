@@ -1,6 +1,6 @@
-"""Compare a mapped file, the marks of reads, and the warm-up with statements.
+"""Compare a mapped file, the marks of reads, and the warm-up with a reference.
 
-A program of operations runs on a mapped file of a disk in memory. The statement is a plain list of bytes with four
+A program of operations runs on a mapped file of a disk in memory. The reference is a plain list of bytes with four
 positions: written, committed, flushed, and the begin of the blank.
 """
 

@@ -1,4 +1,4 @@
-"""Compare the clean-up of expired files with plain statements.
+"""Compare the clean-up of expired files with plain rules.
 
 Log, queues, index, disks and clock are stand-ins.
 

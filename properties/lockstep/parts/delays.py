@@ -168,7 +168,7 @@ class _Delayed:
 
 @dataclass(slots=True)
 class _Level:
-    """The queue of a level as the store reads it, and what the statement knows of it.
+    """The queue of a level as the store reads it, and what the reference knows of it.
 
     `line` has next number and answer of each message that was handled and whose number does not count yet.
     """
@@ -310,7 +310,7 @@ class _Rounds:
     def _wake(self) -> None:
         self._wakes += 1
 
-    # ---- the statement -------------------------------------------------------------------------------------------
+    # ---- the reference -------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Run rounds, with answers, arrivals and time between them."""
@@ -414,7 +414,7 @@ class _Rounds:
 
     @property
     def _waiting(self) -> dict[int, Future[PutResult]]:
-        """The answers that the statement waits for, by offset of the message."""
+        """The answers that the reference waits for, by offset of the message."""
         return self.__dict__.setdefault("_waits", {})  # type: ignore[no-any-return]
 
     # ---- between rounds ------------------------------------------------------------------------------------------

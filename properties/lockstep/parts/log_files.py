@@ -1,4 +1,4 @@
-"""Compare the examination and the choice of log directories with plain statements.
+"""Compare the examination and the choice of log directories with plain rules.
 
 1. A file of the log has 20 digits as its name and begins at a multiple of the size of a file. Other names are stray.
    Others of 20 digits are misplaced, which is damage.

@@ -1,6 +1,6 @@
 """Run programs of a consume queue against a plain list of units (contracts 4, 10, 17).
 
-A queue is a list of units by number. Whatever was done to it, its files are these units and then zeros. The statement
+A queue is a list of units by number. Whatever was done to it, its files are these units and then zeros. The reference
 has no files, mappings or watermarks:
 
 1. A run is appended where its number says. Units that are there already are left out. A gap of at most one file of

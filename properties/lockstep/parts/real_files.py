@@ -1,4 +1,4 @@
-"""Compare the real file layer with the recorded disk and with plain statements.
+"""Compare the real file layer with the recorded disk and with plain rules.
 
 A program of drawn calls runs on real files and on the recorded disk at once, with the same paths.
 

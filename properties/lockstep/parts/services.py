@@ -1,4 +1,4 @@
-"""Compare the runner of a service, states of a store, and locks with statements.
+"""Compare the runner of a service, states of a store, and locks with plain rules.
 
 The runner of a service runs on a virtual clock, with stand-ins for threads and conditions. What other threads do is
 drawn: it happens while the runner waits.

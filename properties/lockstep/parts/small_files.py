@@ -1,4 +1,4 @@
-"""Compare floors, deleted topics, and evidence without a floor with plain statements.
+"""Compare floors, deleted topics, and evidence without a floor with plain rules.
 
 1. The durable floor is a sector with an offset and the size of a log file. It is loaded if its 28 bytes are right and
    the file has exactly one sector. A raise that fails changes nothing, and a lower offset is not written.
