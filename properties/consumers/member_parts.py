@@ -672,14 +672,15 @@ _MIB = 1 << 20
 _SUBSCRIBED = (("*", ()), ("A", ("A",)), ("A || B", ("A", "B")), ("Z", ("Z",)))
 
 
-def _use_pulls(seed: int, parts: Parts) -> None:
-    rng = Random(f"{seed} given")
-    is_orderly, is_broadcasting = rng.random() < 0.3, rng.random() < 0.15
+def _settings_of_pulls(rng: Random) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return drawn limits of a queue, and drawn times and sizes of its pulls."""
     given: dict[str, Any] = {
+        "orderly": rng.random() < 0.3,
+        "message_model": MessageModel.BROADCASTING if rng.random() < 0.15 else MessageModel.CLUSTERING,
         "pull_threshold_for_queue": rng.choice((1, 2, 3, 1_000)),
         "pull_threshold_size_for_queue": rng.choice((1, 2, 100)),
         "pull_threshold_for_topic": -1, "pull_threshold_size_for_topic": -1,
-        "consume_concurrently_max_span": rng.choice((1, 3, 2_000)), "orderly": is_orderly,
+        "consume_concurrently_max_span": rng.choice((1, 3, 2_000)),
     }  # fmt: skip
     times = {
         "pull_interval": rng.choice((0, 0, 30)), "pull_time_delay_mills_when_suspend": rng.choice((1_000, 300)),
@@ -688,73 +689,107 @@ def _use_pulls(seed: int, parts: Parts) -> None:
         "broker_suspend_max_time_millis": rng.choice((15_000, 600)), "request_timeout": rng.choice((5_000, 700)),
         "consumer_timeout_millis_when_suspend": rng.choice((30_000, 16_000)),
     }  # fmt: skip
-    run = _Run(
-        seed, parts, partial(_pulled, is_poor=rng.random() < 0.4), **given, **times,
-        message_model=MessageModel.BROADCASTING if is_broadcasting else MessageModel.CLUSTERING,
-    )  # fmt: skip
-    rng = run.rng
-    queue = (rng.choice(("T", "%RETRY%g")), BROKERS[0], 0)
-    named = MessageQueue(*queue)
-    expression, tags = rng.choice(_SUBSCRIBED)
-    lease = ("p-1", rng.randrange(1, 9))
-    place = Place(lease=lease, next_offset=(begin := rng.randrange(4)), progress=rng.choice((None, begin)))
-    holding = Holding(
-        named,
-        "p-1",
-        Subscription(queue[0], expression),
-        parts.of(ProcessQueue)(0),
-        HoldingState.ACTIVE,
-        Lease(*lease),
-        begin,
-    )
-    offsets, leases, submitted = parts.of(RemoteOffsets)(run.client), _Lent(), _Submitted()
-    if place.progress is not None:
-        offsets.update(named, place.progress, increase_only=False)
-    others: dict[str, Any] = {"offsets": offsets, "leases": leases, "consumption": submitted}
-    part = parts.of(PullLoop)(run.client, holding, **others, flow_control=flow_control_of(run.settings, 1))
-    model = Pulling(
-        _GROUP, queue, (queue[0], expression, "TAG"), frozenset(tags), is_broadcasting, times["pull_batch_size"],
-        times["broker_suspend_max_time_millis"], times["consumer_timeout_millis_when_suspend"],
-        times["request_timeout"], times["pull_interval"], times["pull_time_delay_mills_when_suspend"],
-        times["pull_time_delay_mills_when_flow_control"], times["pull_time_delay_mills_when_exception"],
-    )  # fmt: skip
-    limits, is_paused = limits_of(given, 1), False
-    for now_ms in run.times():
+    return given, times
+
+
+class _Pulls:
+    """The pulls of one queue of the library, and their model."""
+
+    def __init__(self, seed: int, parts: Parts) -> None:
+        rng = Random(f"{seed} given")
+        given, times = _settings_of_pulls(rng)
+        self.run = _Run(seed, parts, partial(_pulled, is_poor=rng.random() < 0.4), **given, **times)
+        self._is_broadcasting = given["message_model"] is MessageModel.BROADCASTING
+        self._is_paused = False
+        rng = self.run.rng
+        queue = (rng.choice(("T", "%RETRY%g")), BROKERS[0], 0)
+        self._named = MessageQueue(*queue)
+        expression, tags = rng.choice(_SUBSCRIBED)
+        lease = ("p-1", rng.randrange(1, 9))
+        self._place = Place(lease=lease, next_offset=(begin := rng.randrange(4)), progress=rng.choice((None, begin)))
+        self._holding = Holding(
+            self._named,
+            "p-1",
+            Subscription(queue[0], expression),
+            parts.of(ProcessQueue)(0),
+            HoldingState.ACTIVE,
+            Lease(*lease),
+            begin,
+        )
+        self._offsets, self._leases = parts.of(RemoteOffsets)(self.run.client), _Lent()
+        self._submitted = _Submitted()
+        if self._place.progress is not None:
+            self._offsets.update(self._named, self._place.progress, increase_only=False)
+        others: dict[str, Any] = {
+            "offsets": self._offsets, "leases": self._leases, "consumption": self._submitted,
+        }  # fmt: skip
+        flow_control = flow_control_of(self.run.settings, 1)
+        self._part = parts.of(PullLoop)(self.run.client, self._holding, **others, flow_control=flow_control)
+        self._model = Pulling(
+            _GROUP, queue, (queue[0], expression, "TAG"), frozenset(tags), self._is_broadcasting,
+            times["pull_batch_size"], times["broker_suspend_max_time_millis"],
+            times["consumer_timeout_millis_when_suspend"], times["request_timeout"], times["pull_interval"],
+            times["pull_time_delay_mills_when_suspend"], times["pull_time_delay_mills_when_flow_control"],
+            times["pull_time_delay_mills_when_exception"],
+        )  # fmt: skip
+        self._limits = limits_of(given, 1)
+
+    def disturb(self, now_ms: int) -> None:
+        """Often change what pulls depend on.
+
+        That is a pause, the lease, cached messages, the state, or the next offset.
+        """
+        rng, place, holding = self.run.rng, self._place, self._holding
         draw = rng.random()
         if draw < 0.1:
-            is_paused = not is_paused
-        elif draw < 0.2 and not is_broadcasting:
-            place = replace(place, is_usable=not place.is_usable)
-            leases.unusable ^= {named}
+            self._is_paused = not self._is_paused
+        elif draw < 0.2 and not self._is_broadcasting:
+            self._place = replace(place, is_usable=not place.is_usable)
+            self._leases.unusable ^= {self._named}
         elif draw < 0.5 and place.cache.waiting:
             gone = sorted(place.cache.waiting)[: rng.randrange(1, 3)]
             cache, progress = place.cache.remove(gone)
-            place = replace(place, cache=cache, progress=progress)
-            removed = [message_at(named, each) for each in gone]
-            offsets.update(named, holding.process_queue.remove_message(removed, now_ms), increase_only=False)
+            self._place = replace(place, cache=cache, progress=progress)
+            removed = [message_at(self._named, each) for each in gone]
+            first = holding.process_queue.remove_message(removed, now_ms)
+            self._offsets.update(self._named, first, increase_only=False)
         elif draw < 0.55:
-            state = HoldingState.DRAINING if holding.state is HoldingState.ACTIVE else HoldingState.ACTIVE
-            holding.state, place = state, replace(place, state=state.name)
+            holding.state = HoldingState.DRAINING if holding.state is HoldingState.ACTIVE else HoldingState.ACTIVE
+            self._place = replace(place, state=holding.state.name)
         elif draw < 0.6:
             back = max(0, place.next_offset - rng.randrange(3))
             if not place.cache.waiting or back > max(place.cache.waiting):
-                place, holding.next_offset = replace(place, next_offset=back), back
-        submitted.messages = ()
+                self._place, holding.next_offset = replace(place, next_offset=back), back
+
+    def step(self, now_ms: int) -> bool:
+        """Step both, and compare them; return whether the consumer takes the queue from here."""
+        run, holding = self.run, self._holding
+        self._submitted.messages = ()
         with run.script.step(16, "pulls", run.client):
-            model, place, run.due_ms = model.step(place, limits, now_ms, run.script, is_paused=is_paused)
-            found = observed("step", partial(part.step, now_ms, is_paused=is_paused))
+            self._model, place, run.due_ms = self._model.step(
+                self._place, self._limits, now_ms, run.script, is_paused=self._is_paused
+            )
+            found = observed("step", partial(self._part.step, now_ms, is_paused=self._is_paused))
+        self._place = place
         differs(16, "the due times of pulls", run.due_ms, found)
         pulled = holding.process_queue
         differs(
             19, "the values of a queue that is pulled",
             (place.state, place.next_offset, place.max_offset, place.wants_restart, place.progress, place.submitted,
              sorted(place.cache.waiting), place.cache.size, place.pulled_ms, place.is_dropped),
-            (holding.state.name, holding.next_offset, holding.max_offset, holding.wants_restart, offsets.get(named),
-             submitted.messages, list(pulled.msg_tree_map), pulled.msg_size, pulled.last_pull_timestamp,
-             pulled.dropped),
+            (holding.state.name, holding.next_offset, holding.max_offset, holding.wants_restart,
+             self._offsets.get(self._named), self._submitted.messages, list(pulled.msg_tree_map), pulled.msg_size,
+             pulled.last_pull_timestamp, pulled.dropped),
         )  # fmt: skip
-        if place.state == "LOST" or place.wants_restart:
-            return  # the consumer takes the queue from here
+        return place.state == "LOST" or place.wants_restart
+
+
+def _use_pulls(seed: int, parts: Parts) -> None:
+    pulls = _Pulls(seed, parts)
+    for now_ms in pulls.run.times():
+        pulls.disturb(now_ms)
+        if pulls.step(now_ms):
+            return
 
 
 MEMBER_PARTS: dict[str, tuple[int, Callable[[int, Parts], None]]] = {

@@ -237,6 +237,24 @@ class GroupTrial:
                 self.performed[place] = self._crash_local(operation)
             case Allocate(strategy, queues, members):
                 judge_allocation(strategy, queues % 17 or 1, members % 17 or 1, parts=self._parts)
+            case RunDirect():
+                if self.host.is_up:
+                    self._run_direct(operation)
+            case PassTime(by_ms):
+                self.now_ms += max(0, by_ms)
+            case HoldResults(hold):
+                self.holds = hold
+            case RunGroup(rounds, by_ms, result):
+                for _ in range(min(rounds, _ROUNDS_MAX)):
+                    self._round(max(0, by_ms), result)
+            case Join(number):
+                self._join(self._member(number))
+            case _ if not self._use_alone(operation):
+                self._on_member(operation)
+
+    def _use_alone(self, operation: GroupOperation) -> bool:
+        """Carry out an operation that uses settings or a part alone; return whether it is one."""
+        match operation:
             case TryConsumerSettings(part):
                 consumer_settings_are_checked(part, self._parts)
             case UseCache(seed):
@@ -258,20 +276,9 @@ class GroupTrial:
                 if self.host.is_up:
                     for each in further_seeds(seed, _USES):
                         _use(partial(use_members, each, self.host.store, self._parts))
-            case RunDirect():
-                if self.host.is_up:
-                    self._run_direct(operation)
-            case PassTime(by_ms):
-                self.now_ms += max(0, by_ms)
-            case HoldResults(hold):
-                self.holds = hold
-            case RunGroup(rounds, by_ms, result):
-                for _ in range(min(rounds, _ROUNDS_MAX)):
-                    self._round(max(0, by_ms), result)
-            case Join(number):
-                self._join(self._member(number))
             case _:
-                self._on_member(operation)
+                return False
+        return True
 
     def _on_member(self, operation: GroupOperation) -> None:
         member = self._member(getattr(operation, "member", 0))

@@ -255,7 +255,8 @@ def _saved(trial: GroupTrial, rng: Random) -> Iterator[GroupOperation]:
     yield from (PassTime(11_000), StepMember(member), deliver, deliver, deliver, StepBroker("progress"))
 
 
-def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
+def _possible_kinds(trial: GroupTrial) -> dict[str, int]:
+    """Return the weights of the kinds of operations that a run may draw now."""
     done = trial.hit
     kinds = dict(_KINDS)
     if done["produce"] >= PUTS_MAX:
@@ -273,6 +274,11 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
         del kinds["delete"]
     if not trial.settings.is_manual:
         del kinds["commit"]
+    return kinds
+
+
+def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
+    kinds = _possible_kinds(trial)
     kind = rng.choices(tuple(kinds), tuple(kinds.values()))[0]
     member, number = rng.randrange(trial.settings.members), rng.choice((0, 0, 1, 1, 2, 3))
     match kind:
@@ -327,20 +333,6 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return DropConnection(member)
         case "direct":
             return _direct(rng)
-        case "settings":
-            return TryConsumerSettings(rng.randrange(4))
-        case "cache":
-            return UseCache(rng.randrange(_SEEDS))
-        case "broker part":
-            return UseBroker(rng.randrange(_SEEDS))
-        case "part":
-            return UseMemberPart(rng.choice(get_args(MemberPart)), rng.randrange(_SEEDS))
-        case "members":
-            return UseMembers(rng.randrange(_SEEDS))
-        case "state":
-            return UseStateFiles(rng.randrange(_SEEDS))
-        case "owners":
-            return UseOwners(rng.randrange(_SEEDS))
         case "heal":
             return HealMember(member)
         case "fail":
@@ -356,7 +348,27 @@ def _draw(trial: GroupTrial, rng: Random) -> GroupOperation:
             return RestartBroker()
         case "local":
             return CrashLocal(rng.random() < 0.2, rng.randrange(25), others=rng.choice(("lost", "kept")))
-    return _crash(trial, rng)
+    return _crash(trial, rng) if kind == "crash" else _use_of(kind, rng)
+
+
+def _use_of(kind: str, rng: Random) -> GroupOperation:
+    """Draw the operation that uses a part alone."""
+    match kind:
+        case "settings":
+            return TryConsumerSettings(rng.randrange(4))
+        case "cache":
+            return UseCache(rng.randrange(_SEEDS))
+        case "broker part":
+            return UseBroker(rng.randrange(_SEEDS))
+        case "part":
+            return UseMemberPart(rng.choice(get_args(MemberPart)), rng.randrange(_SEEDS))
+        case "members":
+            return UseMembers(rng.randrange(_SEEDS))
+        case "state":
+            return UseStateFiles(rng.randrange(_SEEDS))
+        case "owners":
+            return UseOwners(rng.randrange(_SEEDS))
+    raise AssertionError(f"no operation is drawn for {kind}")
 
 
 def _direct(rng: Random) -> RunDirect:

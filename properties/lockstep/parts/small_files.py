@@ -246,9 +246,32 @@ def _derived_floor(rng: random.Random) -> None:
     is_answered("a forgotten derived floor", None, floor.load)
 
 
+_OLDER, _NEWER = (f"/part/i/2024010100000000{at}" for at in (0, 1))
+"""The two files of the index."""
+
+
 def _checksums(rng: random.Random) -> None:
     """Compare the files of a queue and of an index with their checksums."""
     layout = IndexLayout(2, 4)
+    files, proof = _proved_files(rng)
+    directories = frozenset(("/", "/part", "/part/q", "/part/i"))
+    for what, changes, holds in _changes_of(files, proof):
+        disk = crashed(Image(directories, files), changes)
+        is_answered(
+            f"whether checksums hold after {what}", holds, checksums_hold, disk, "/part", proof, queue_file_bytes=100,
+            layout=layout,
+        )  # fmt: skip
+        is_value("the files that a comparison still holds", (0, 0), disk.held)
+    disk = crashed(Image(directories, files), {_OLDER: None})
+    is_answered("whether checksums hold without an index", True, checksums_hold, disk, "/part", proof,
+                queue_file_bytes=100, layout=None)  # fmt: skip
+    nothing = replace(proof, queue_files=(), index_files=())
+    is_answered("whether no checksums hold", True, checksums_hold, PartDisk(), "/part", nothing, queue_file_bytes=100,
+                layout=layout)  # fmt: skip
+
+
+def _proved_files(rng: random.Random) -> tuple[dict[str, bytes], DerivedProof]:
+    """Return two files of a queue and two of an index by path, and their checksums."""
     queue = [rng.randbytes(100), rng.randbytes(60).ljust(100, b"\0")]
     entries = rng.randbytes(20 * 3)
     files: dict[str, bytes] = {f"/part/q/{100 * at:020d}": data for at, data in enumerate(queue)}
@@ -265,10 +288,16 @@ def _checksums(rng: random.Random) -> None:
         )
         files[f"/part/i/{name}"] = stored
         indexes.append(IndexFileProof(f"i/{name}", header, (5, 9), zlib.crc32(entries[: 20 * count])))
-    proof = DerivedProof(1, 1, (), (), tuple(proofs), tuple(indexes))
+    return files, DerivedProof(1, 1, (), (), tuple(proofs), tuple(indexes))
+
+
+def _changes_of(files: Mapping[str, bytes], proof: DerivedProof) -> list[tuple[str, dict[str, bytes | None], bool]]:
+    """Return changes of the files.
+
+    Each has its description, the new files, and whether the checksums hold after it.
+    """
     first, second = (f"/part/q/{at:020d}" for at in (0, 100))
-    older, newer = (f"/part/i/2024010100000000{at}" for at in (0, 1))
-    last = heads[1].next_number
+    last = proof.index_files[1].header.next_number
     later = struct.pack(">qqqqii", 6, 11, 8, 12, 2, 4)
     stranger = struct.pack(">qqqqii", 7, 11, 8, 12, 2, 4)
     lower = struct.pack(">qqqqii", 6, 11, 8, 12, 2, last - 1)
@@ -276,44 +305,34 @@ def _checksums(rng: random.Random) -> None:
     def with_head(path: str, head: bytes) -> dict[str, bytes | None]:
         return {path: head + files[path][40:]}
 
-    cases: list[tuple[str, dict[str, bytes | None], bool]] = [
+    return [
         ("no change", {}, True),
-        ("units after the proved ones", {second: queue[1][:60] + b"\1" * 40}, True),
+        ("units after the proved ones", {second: files[second][:60] + b"\1" * 40}, True),
         ("a queue file after the proved ones", {f"/part/q/{200:020d}": bytes(100)}, True),
         ("a queue file after a gap", {f"/part/q/{300:020d}": bytes(100)}, False),
         ("a file of another size after a gap", {f"/part/q/{300:020d}": bytes(99)}, True),
         ("a file of another name in a queue", {"/part/q/x": bytes(100)}, True),
         ("a lost queue file", {first: None}, False),
         ("a lost last queue file", {second: None}, False),
-        ("a longer queue file", {first: queue[0] + b"\0"}, False),
-        ("a changed first byte", {first: bytes((queue[0][0] ^ 1,)) + queue[0][1:]}, False),
-        ("a changed last byte", {second: queue[1][:59] + bytes((queue[1][59] ^ 1,)) + queue[1][60:]}, False),
+        ("a longer queue file", {first: files[first] + b"\0"}, False),
+        ("a changed first byte", {first: bytes((files[first][0] ^ 1,)) + files[first][1:]}, False),
+        (
+            "a changed last byte",
+            {second: files[second][:59] + bytes((files[second][59] ^ 1,)) + files[second][60:]},
+            False,
+        ),
         ("an index file after the proved ones", {"/part/i/20240101000000002": b""}, True),
         ("an index file before the proved ones", {"/part/i/20230101000000002": b""}, False),
         ("an index file between them", {"/part/i/20240101000000000x": b""}, True),
-        ("a lost index file", {older: None}, False),
-        ("a short index file", {older: files[older][:-1]}, False),
-        ("a changed slot", {older: files[older][:41] + b"\1" + files[older][42:]}, True),
-        ("a changed entry", {older: files[older][:69] + bytes((files[older][69] ^ 1,)) + files[older][70:]}, False),
-        ("another header of an older file", with_head(older, later), False),
-        ("a later header of the last file", with_head(newer, later), True),
-        ("a lower header of the last file", with_head(newer, lower), False),
-        ("a later header with another begin", with_head(newer, stranger), last == 1),
+        ("a lost index file", {_OLDER: None}, False),
+        ("a short index file", {_OLDER: files[_OLDER][:-1]}, False),
+        ("a changed slot", {_OLDER: files[_OLDER][:41] + b"\1" + files[_OLDER][42:]}, True),
+        ("a changed entry", {_OLDER: files[_OLDER][:69] + bytes((files[_OLDER][69] ^ 1,)) + files[_OLDER][70:]}, False),
+        ("another header of an older file", with_head(_OLDER, later), False),
+        ("a later header of the last file", with_head(_NEWER, later), True),
+        ("a lower header of the last file", with_head(_NEWER, lower), False),
+        ("a later header with another begin", with_head(_NEWER, stranger), last == 1),
     ]
-    directories = frozenset(("/", "/part", "/part/q", "/part/i"))
-    for what, changes, holds in cases:
-        disk = crashed(Image(directories, files), changes)
-        is_answered(
-            f"whether checksums hold after {what}", holds, checksums_hold, disk, "/part", proof, queue_file_bytes=100,
-            layout=layout,
-        )  # fmt: skip
-        is_value("the files that a comparison still holds", (0, 0), disk.held)
-    disk = crashed(Image(directories, files), {older: None})
-    is_answered("whether checksums hold without an index", True, checksums_hold, disk, "/part", proof,
-                queue_file_bytes=100, layout=None)  # fmt: skip
-    nothing = replace(proof, queue_files=(), index_files=())
-    is_answered("whether no checksums hold", True, checksums_hold, PartDisk(), "/part", nothing, queue_file_bytes=100,
-                layout=layout)  # fmt: skip
 
 
 # ---- evidence without a floor ----------------------------------------------------------------------------------------
