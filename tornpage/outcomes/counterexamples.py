@@ -20,6 +20,7 @@ from tornpage.outcomes.processes.cases import (
     PROCESS_KINDS,
     RAFT,
     ProcessKind,
+    Promoted,
     replay_process_case,
 )
 from tornpage.run.writing import new_page, write_whole
@@ -288,22 +289,9 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     with choose_tracker("auto") as tracker:
         caught = replay(case, tracker=tracker) if bug else None
         found = replay(replace(case, settings=replace(case.settings, bug="")), tracker=tracker)
-    if bug and caught is None:
-        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
-    symptom = (found or caught).broken.sentence if found or caught else "a case that was broken once"  # type: ignore[union-attr]
-    try:
-        kept = _beside(case, path.parent)
-        module = foreign_regression_module if case.settings.target else regression_module
-        write_whole(path, module(kept, symptom))
-    except OSError as error:
-        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
-    verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [found.finding().document()]
-    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
-    outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
-    catches = f", and catches {bug}" if bug else ""
-    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
+    module = foreign_regression_module if case.settings.target else regression_module
+    promoted = Promoted(path, len(case.operations), bug, caught, found)
+    return promoted.outcome(lambda symptom: module(_beside(case, path.parent), symptom))
 
 
 def _beside(case: "Case", folder: Path) -> "Case":

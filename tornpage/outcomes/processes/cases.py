@@ -1,15 +1,16 @@
 """Replay, shrink and promote cases of several processes.
 
-These are clusters, consumer groups and Raft groups.
+These are clusters, consumer groups and Raft groups. `Promoted` serves the cases of one store too.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import shrinking_progress
@@ -17,6 +18,8 @@ from tornpage.run.writing import write_whole
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
+    from tornpage.properties.contract import GuaranteeBroken
+    from tornpage.properties.findings import Finding
     from tornpage.properties.lockstep.step_program import StepFailure, StepProgram
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "PROCESS_KINDS",
     "RAFT",
     "ProcessKind",
+    "Promoted",
     "failure_text",
     "process_case_of",
     "promote_process_case",
@@ -189,6 +193,51 @@ def shrink_process_case(kind: ProcessKind, given: GivenCase, *, seconds: float, 
     return Outcome("shrink", "broken", figures, findings=[finding]), f"{failure_text(kind, small)}\nverdict: broken"
 
 
+class AnyFailure(Protocol):
+    """A failure of a case of any kind."""
+
+    @property
+    def broken(self) -> GuaranteeBroken:
+        """The broken guarantee."""
+
+    def finding(self) -> Finding:
+        """Return the finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """A case to be kept as a test module at `path`.
+
+    `caught` is its failure with the planted bug, and `found` that of the store without a bug.
+    """
+
+    path: Path
+    operations: int
+    bug: str
+    caught: AnyFailure | None
+    found: AnyFailure | None
+
+    def outcome(self, module_of: Callable[[str], str]) -> tuple[Outcome, str]:
+        """Write the module that `module_of` makes for a symptom; return outcome and text.
+
+        Refuses a case that does not catch its planted bug, and a place that cannot be written.
+        """
+        if self.bug and self.caught is None:
+            refuse(f"the case does not catch {self.bug} any more, so there is nothing to keep")
+        shown, found = self.found or self.caught, self.found
+        try:
+            write_whole(self.path, module_of("a case that was broken once" if shown is None else shown.broken.sentence))
+        except OSError as error:
+            refuse(f"cannot write {self.path}: {error.strerror}; name another --directory")
+        verdict = "holds" if found is None else "broken"
+        findings = [] if found is None else [found.finding().document()]
+        outcome = Outcome("promote", verdict, {"operations": self.operations}, findings=findings)
+        outcome.extra = {"test": str(self.path)}
+        state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
+        catches = f", and catches {self.bug}" if self.bug else ""
+        return outcome, f"{self.path}\n{state}{catches}\n\nverdict: {verdict}"
+
+
 def promote_process_case(kind: ProcessKind, given: GivenCase, *, path: Path) -> tuple[Outcome, str]:
     """Write a case as a test module, and run it once.
 
@@ -202,18 +251,5 @@ def promote_process_case(kind: ProcessKind, given: GivenCase, *, path: Path) -> 
     with choose_tracker("auto") as tracker:
         caught = program.replay(case, tracker=tracker) if bug else None
         found = program.replay(case.with_bug(""), tracker=tracker)
-    if bug and caught is None:
-        refuse(f"the case does not catch {bug} any more, so there is nothing to keep")
-    shown = found or caught
-    symptom = "a case that was broken once" if shown is None else shown.broken.sentence
-    try:
-        write_whole(path, process_regression_module(case, symptom, replay=kind.replay))
-    except OSError as error:
-        refuse(f"cannot write {path}: {error.strerror}; name another --directory")
-    verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [found.finding().document()]
-    outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
-    outcome.extra = {"test": str(path)}
-    state = "the store holds now" if found is None else f"it fails until the store is fixed: {found.broken}"
-    catches = f", and catches {bug}" if bug else ""
-    return outcome, f"{path}\n{state}{catches}\n\nverdict: {verdict}"
+    promoted = Promoted(path, len(case.operations), bug, caught, found)
+    return promoted.outcome(lambda symptom: process_regression_module(case, symptom, replay=kind.replay))
