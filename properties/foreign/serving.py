@@ -8,7 +8,7 @@ import base64
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -84,7 +84,12 @@ def _answer(store: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_verbs(store: Any, shape: Any) -> None:
-    """Raise AttributeError unless a store has the methods of its shape that every run calls."""
+    """Require promises, and the methods of its shape that every run calls.
+
+    Raises TypeError and AttributeError.
+    """
+    if not isinstance(getattr(store, "promises", None), Mapping):
+        raise TypeError(f"{type(store).__name__} has no promises; give it a mapping such as {{'durable': 'put'}}")
     verbs = ["flush", "close", *_VERBS_OF_EVERY_RUN.get(shape, ())]
     if shape == MESSAGES:
         promised = dict(store.promises)

@@ -1,8 +1,9 @@
 """The times that disk, page cache and processor take for the operations of a store.
 
-`DeviceTimes` is a value. Its presets name the source of each number. "sim-anchors n" is a section of the project's page
-of timing measurements: one virtual machine with two shared cores (AMD EPYC), ext4 without a journal on a virtio disk
-with write-back cache, read-ahead 8 MiB, kernel 6.18. [K] marks general knowledge that was not measured for this
+`DeviceTimes` is a value. Its presets name the source of each number. "sim-anchors n" is a section of measurements that
+were made for this project and are not part of it. Here and in all of `sim/` it means: measured on one virtual machine
+with two shared cores (AMD EPYC), ext4 without a journal on a virtio disk with write-back cache, read-ahead 8 MiB,
+kernel 6.18. `tornpage sim calibrate` measures another disk. [K] marks general knowledge that was not measured for this
 project.
 
 A calibrated disk (`sim.device.calibration`) draws each sync from measured syncs with a similar pause before and a

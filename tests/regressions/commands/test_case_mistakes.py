@@ -88,6 +88,13 @@ def test_target_without_methods_is_refused(tmp_path: Path, name: str, missing: s
     assert f"{name} has no method {missing};" in said
 
 
+def test_target_without_promises_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.py"
+    path.write_text("class Silent:\n    def __init__(self, directory):\n        pass\n")
+    said = refusal("explore", "target", f"{path}:Silent", "--states", "5")
+    assert "Silent has no promises; give it a mapping such as {'durable': 'put'}" in said
+
+
 def test_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: a full disk left an empty page, an empty test and a part of an image."""
     kept = tmp_path / "kept.html"
