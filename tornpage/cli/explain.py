@@ -24,7 +24,7 @@ __all__ = ["command"]
 def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     """Explain a failing case as a page, or the code of a finding.
 
-    CASE is a token (tp1- or tc1-…), a case file, or a code.
+    CASE is a token (tp1-, tc1- or tg1-…), a case file, or a code.
 
     \b
     tornpage explain CL_BAD_RECORD          (a code that audit, inspect or judge printed)

@@ -21,7 +21,7 @@ __all__ = ["command"]
 )
 @options.json_option
 def command(case: str, name: str, directory: str, as_json: bool) -> None:
-    """Keep a case as a regression test: CASE is a token (tp1-, tc1- or tr1-…) or a case file.
+    """Keep a case as a regression test: CASE is a token (tp1-, tc1-, tg1- or tr1-…) or a file.
 
     \b
     tornpage promote tp1-… --name a_lost_size_of_the_first_file

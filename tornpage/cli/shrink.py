@@ -21,7 +21,7 @@ __all__ = ["command"]
 @options.out_option
 @options.json_option
 def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
-    """Reduce a failing case: CASE is a token (tp1-, tc1- or tr1-…) or a case file.
+    """Reduce a failing case: CASE is a token (tp1-, tc1-, tg1- or tr1-…) or a case file.
 
     \b
     tornpage shrink tp1-…
