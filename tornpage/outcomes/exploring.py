@@ -2,7 +2,9 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Literal
 
 from tornpage.cli.document import Outcome, at_fault, refuse, say
@@ -197,9 +199,28 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
     return target_outcome(result, plan, command=again, out=request.out)
 
 
+def _with_processes(explore: Callable[[Request], tuple[Outcome, str]]) -> Callable[[Request], tuple[Outcome, str]]:
+    """Report a failure of the processes that a verb starts, or of their directory."""
+
+    @wraps(explore)
+    def explored(request: Request) -> tuple[Outcome, str]:
+        from tornpage.properties.contract import HarnessError
+
+        try:
+            return explore(request)
+        except HarnessError as error:
+            return at_fault("explore", error, seed=request.seed)
+        except BrokenPipeError:  # the reader of the output has gone, which is no fault of the directory
+            raise
+        except OSError as error:
+            refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+
+    return explored
+
+
+@_with_processes
 def explore_kills(request: Request) -> tuple[Outcome, str]:
     """Kill writers in a new directory, several in parallel; return outcome and text."""
-    from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.kills.program import TOGETHER
     from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
     from tornpage.render.explorations import kills_outcome
@@ -207,51 +228,41 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
     assert request.kills is not None
     mode = request.kill_at or "step"
     _require_room(request.directory)
-    try:
-        with counted_progress("killing", total=request.kills, unit="writers") as show:
-            report = run_kills(
-                request.kills,
-                seed=request.seed,
-                mode=mode,
-                directory=request.directory,
-                settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
-                workers=request.workers or 1,
-                together=request.together or TOGETHER,
-                progress=lambda cycles: show(cycles, ""),
-            )
-    except HarnessError as error:
-        return at_fault("explore", error, seed=request.seed)
-    except OSError as error:
-        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    with counted_progress("killing", total=request.kills, unit="writers") as show:
+        report = run_kills(
+            request.kills,
+            seed=request.seed,
+            mode=mode,
+            directory=request.directory,
+            settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
+            workers=request.workers or 1,
+            together=request.together or TOGETHER,
+            progress=lambda cycles: show(cycles, ""),
+        )
     return kills_outcome(report, seed=request.seed, mode=mode)
 
 
+@_with_processes
 def explore_pair(request: Request) -> tuple[Outcome, str]:
     """Kill the processes of a pair in a new directory; return outcome and text."""
-    from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.pair.run import run_pair
     from tornpage.render.pairs import pair_outcome
 
     assert request.kills is not None
-    try:
-        with counted_progress("killing", total=request.kills, unit="kills") as show:
-            report = run_pair(
-                request.kills,
-                seed=request.seed,
-                role=request.role,
-                directory=request.directory,
-                progress=lambda kills: show(kills, ""),
-            )
-    except HarnessError as error:
-        return at_fault("explore", error, seed=request.seed)
-    except OSError as error:
-        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    with counted_progress("killing", total=request.kills, unit="kills") as show:
+        report = run_pair(
+            request.kills,
+            seed=request.seed,
+            role=request.role,
+            directory=request.directory,
+            progress=lambda kills: show(kills, ""),
+        )
     return pair_outcome(report, seed=request.seed, role=request.role)
 
 
+@_with_processes
 def explore_group(request: Request) -> tuple[Outcome, str]:
     """Kill the leaders of a group in a new directory; return outcome and text."""
-    from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.group.run import run_group
     from tornpage.render.groups import group_command, group_outcome
 
@@ -260,21 +271,16 @@ def explore_group(request: Request) -> tuple[Outcome, str]:
         request.kills, seed=request.seed, members=request.members, hangs=request.hangs, messages=request.messages
     )
     say(again)
-    try:
-        with counted_progress("killing", total=request.kills, unit="kills") as show:
-            report = run_group(
-                request.kills,
-                seed=request.seed,
-                members=request.members,
-                hangs=request.hangs,
-                messages=request.messages,
-                directory=request.directory,
-                progress=lambda kills: show(kills, ""),
-            )
-    except HarnessError as error:
-        return at_fault("explore", error, seed=request.seed)
-    except OSError as error:
-        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    with counted_progress("killing", total=request.kills, unit="kills") as show:
+        report = run_group(
+            request.kills,
+            seed=request.seed,
+            members=request.members,
+            hangs=request.hangs,
+            messages=request.messages,
+            directory=request.directory,
+            progress=lambda kills: show(kills, ""),
+        )
     return group_outcome(report, seed=request.seed, command=again)
 
 
@@ -299,28 +305,23 @@ def explore_damage(request: Request) -> tuple[Outcome, str]:
     return damage_outcome(result, plan)
 
 
+@_with_processes
 def explore_restarts(request: Request) -> tuple[Outcome, str]:
     """Restart a store in a new directory; return the outcome and its text."""
-    from tornpage.properties.contract import HarnessError
     from tornpage.properties.explore.kills.restarts import run_restarts
     from tornpage.properties.explore.kills.run import KILL_SETTINGS
     from tornpage.render.explorations import restarts_outcome
 
     assert request.restarts is not None
     _require_room(request.directory)
-    try:
-        with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
-            result = run_restarts(
-                request.restarts,
-                seed=request.seed,
-                directory=request.directory,
-                settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
-                progress=lambda done: show(done, ""),
-            )
-    except HarnessError as error:
-        return at_fault("explore", error, seed=request.seed)
-    except OSError as error:
-        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
+        result = run_restarts(
+            request.restarts,
+            seed=request.seed,
+            directory=request.directory,
+            settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
+            progress=lambda done: show(done, ""),
+        )
     return restarts_outcome(result, seed=request.seed)
 
 

@@ -140,3 +140,25 @@ def test_resume_without_a_campaign_says_so(tmp_path: Path) -> None:
     ran = CliRunner().invoke(cli, ["campaign", "--resume", "--out", str(tmp_path), "--target", f"{tmp_path}/none.py:S"])
     assert ran.exit_code == 2
     assert f"{tmp_path} has no campaign to resume, so it begins now" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("verb", "run"),
+    [
+        ("kills", "kills.run:run_kills"),
+        ("pair", "pair.run:run_pair"),
+        ("group", "group.run:run_group"),
+        ("restarts", "kills.restarts:run_restarts"),
+    ],
+)
+def test_place_without_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str, run: str) -> None:
+    module, _, function = run.partition(":")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", f"{tmp_path}/one")
+
+    monkeypatch.setattr(f"tornpage.properties.explore.{module}.{function}", full)
+    ran = CliRunner().invoke(cli, ["explore", verb, "1", "--directory", str(tmp_path)])
+    assert ran.exit_code == 2
+    why = f"cannot work in {tmp_path}/one: No space left on device; name another --directory"
+    assert ran.output.splitlines()[-1] == f"tornpage: {why}"
