@@ -138,7 +138,7 @@ def command(
         "keep-every": keep_every, "every": every, "writer": writer, "peer-mode": peer_mode, "shrink-seconds": shrink,
         "cores": cores, "answer-seconds": answer_seconds, "from": start, "out": out, "resume": resume,
     }  # fmt: skip
-    if resume and out is None:
+    if resume and out is None and not only_plan:
         refuse("--resume needs the --out directory of the campaign")
     if out is not None:
         refuse_store_directory(Path(out), option="--out")

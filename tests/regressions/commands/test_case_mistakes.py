@@ -162,3 +162,7 @@ def test_place_without_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert ran.exit_code == 2
     why = f"cannot work in {tmp_path}/one: No space left on device; name another --directory"
     assert ran.output.splitlines()[-1] == f"tornpage: {why}"
+
+
+def test_plan_refuses_resume_without_asking_for_a_directory() -> None:
+    assert "--resume is not for --plan, which runs nothing; leave it out" in refusal("campaign", "--plan", "--resume")
