@@ -1,6 +1,6 @@
 """Measure the simulator's engines, and compare their traces.
 
-The scenario is group commit at 20,000 messages/s of 1 KiB on syncs of 1 ms, the load of sim-anchors 2.8: some 20
+The scenario is group commit at 20,000 messages/s of 1 KiB on syncs of 1 ms, as in docs/disks/presets.md: some 20
 messages share a sync. No directory is used. A rate counts processor time, since there are no waits.
 """
 

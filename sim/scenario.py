@@ -92,7 +92,7 @@ class Replica:
 class Writeback:
     """Settings of the kernel (`/proc/sys/vm`).
 
-    The defaults are those of the measured machine, sim-anchors 2.
+    The defaults are those of the measured machine (docs/disks/presets.md).
     """
 
     wake_ms: int = 5_000

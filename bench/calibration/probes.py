@@ -1,7 +1,7 @@
 """Slices: short measurements of a disk, to be interleaved in random order.
 
-Measurements minutes apart differ by more than the effects to be found (sim-anchors 2.7). Alternating measurements do
-not. So a measurement runs in rounds, each of all slices in an order of its own.
+Measurements minutes apart differ by more than the effects to be found (docs/disks/presets.md). Alternating measurements
+do not. So a measurement runs in rounds, each of all slices in an order of its own.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,8 @@
 """The times that disk, page cache and processor take for the operations of a store.
 
-`DeviceTimes` is a value. Its presets name the source of each number. "sim-anchors n" is a section of measurements that
-were made for this project and are not part of it. Here and in all of `sim/` it means: measured on one virtual machine
-with two shared cores (AMD EPYC), ext4 without a journal on a virtio disk with write-back cache, read-ahead 8 MiB,
-kernel 6.18. `tornpage sim calibrate` measures another disk. [K] marks general knowledge that was not measured for this
-project.
+`DeviceTimes` is a value. Its presets name the source of each number: a section of docs/disks/presets.md, which has the
+measurements of one virtual machine. `tornpage sim calibrate` measures another disk. [K] marks general knowledge that
+was not measured.
 
 A calibrated disk (`sim.device.calibration`) draws each sync from measured syncs with a similar pause before and a
 similar number of pages.
@@ -221,17 +219,17 @@ def _here(
 ) -> DeviceTimes:
     """Return the measured machine with another disk.
 
-    | field | sim-anchors | measured |
+    | field | section | measured |
     |---|---|---|
-    | put_ns | 2.4 | CPython: 15 fields packed 275 ns, slice store of 1 KiB 156 to 244 ns (200) |
-    | copy_ns_per_kib | 2.4, 3 | 15 GiB/s into a dirty mapping |
-    | read_ahead | 0, 2.2, 3 | window 8 MiB; about 0.6 ms each where the host has backed the memory |
-    | touch_page_ns | 2.2 | fallocated file, quiet run: 643 ns per page on average, stalls above taken off |
-    | create_ns | 2.3 | 57 us create + 3.1 us size + 5.6 us map |
-    | reserve_ns_per_gib | 2.3 | fallocate of 1 GiB 929 to 974 us |
-    | sync_directory_ns | 2.3 | fsync of a new file 113 to 155 us; taken for the directory's too |
-    | commit_ns | 2.4 | pwrite 4.3 to 4.7 us up to 4 KiB; 83 us at 1 MiB |
-    | wake_ns | 2.4, 3 | wake of a waiting thread 17 to 20 us |
+    | put_ns | copies | CPython: 15 fields packed 275 ns, slice store of 1 KiB 156 to 244 ns (200) |
+    | copy_ns_per_kib | copies | 15 GiB/s into a dirty mapping |
+    | read_ahead | first touches | window 8 MiB; about 0.6 ms each where the host has backed the memory |
+    | touch_page_ns | first touches | fallocated file, quiet run: 643 ns per page on average, stalls above taken off |
+    | create_ns | allocation | 57 us create + 3.1 us size + 5.6 us map |
+    | reserve_ns_per_gib | allocation | fallocate of 1 GiB 929 to 974 us |
+    | sync_directory_ns | allocation | fsync of a new file 113 to 155 us; taken for the directory's too |
+    | commit_ns | copies | pwrite 4.3 to 4.7 us up to 4 KiB; 83 us at 1 MiB |
+    | wake_ns | copies | wake of a waiting thread 17 to 20 us |
     """
     window_bytes, stall_ns = 8 * MIB, 600 * US
     return DeviceTimes(
@@ -257,17 +255,17 @@ def _here(
 def _presets() -> dict[str, DeviceTimes]:
     """Return the disks by name.
 
-    | disk | sync | sim-anchors |
+    | disk | sync | section |
     |---|---|---|
-    | vm-ext4 | p50 75 us, p99 111 us, 0.13 us/KiB; conversion 50 us and 0.29 us/KiB | 2.1, quiet runs |
-    | plp-nvme | 12 to 58 us, read as p1 and p99; 3.4 GiB/s | 1.3 (Callaghan), 2.1 (1 GiB) |
-    | consumer-nvme | 0.9 ms, no spread known; 2 MiB in 1 to 5.4 ms gives 1.1 us/KiB | 1.3 (Callaghan) |
-    | ebs-gp3 | mean 700 us, deviation 240 us; 125 MiB/s [K] | 1.3 (etcd on EBS) |
-    | ebs-gp2 | mean 1422 us, deviation 728 us; 250 MiB/s [K] | 1.3 (etcd on EBS) |
-    | hdd | one turn at 7,200/min, 8.33 ms [K]; 150 MiB/s [K] | 3 |
+    | vm-ext4 | p50 75 us, p99 111 us, 0.13 us/KiB; conversion 50 us and 0.29 us/KiB | syncs, quiet runs |
+    | plp-nvme | 12 to 58 us, read as p1 and p99; 3.4 GiB/s | other disks; syncs (1 GiB) |
+    | consumer-nvme | 0.9 ms, no spread known; 2 MiB in 1 to 5.4 ms gives 1.1 us/KiB | other disks |
+    | ebs-gp3 | mean 700 us, deviation 240 us; 125 MiB/s [K] | other disks |
+    | ebs-gp2 | mean 1422 us, deviation 728 us; 250 MiB/s [K] | other disks |
+    | hdd | one turn at 7,200/min, 8.33 ms [K]; 150 MiB/s [K] | other disks |
 
     All but vm-ext4 keep the other times of the measured machine, and no conversion. Beside them, devices for the
-    formulas of sim-anchors 6: `constant-1ms`, `exponential-1ms`, `lognormal-1ms` (sigma 1) have a sync of mean 1 ms
+    formulas of that page: `constant-1ms`, `exponential-1ms`, `lognormal-1ms` (sigma 1) have a sync of mean 1 ms
     and nothing else; `put-100us` has a put of 100 us, and a sync that costs nothing.
     """
     plp = LogNormal.from_quantiles(p50_ns=(12_000 * 58_000) ** 0.5, p99_ns=58_000)

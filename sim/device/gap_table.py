@@ -20,7 +20,7 @@ ENOUGH = 30
 GAP_EDGES_NS = (1_000, 20_000, 50_000, 100_000, 200_000, 400_000, 1_000_000, 3_000_000)
 """A gap is in the first bin whose edge is above it, or in the last bin.
 
-Source: sim-anchors 3.
+Source: docs/disks/presets.md, "Syncs".
 """
 GAP_BINS = len(GAP_EDGES_NS) + 1
 START, COUNT = 0, 1

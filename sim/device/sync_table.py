@@ -2,7 +2,7 @@
 
 A bin of gap and pages has the durations measured there, and a sync draws one of them. A bin with fewer than ENOUGH also
 takes those of the nearest bins. A duration is shifted by the growth curve from its measured number of pages to the
-wanted number. The curve never goes down. Source of form and bins: sim-anchors 3.
+wanted number. The curve never goes down. Source of form and bins: docs/disks/presets.md.
 
 All numbers are whole, so that both engines compute the same: a draw `u` below 2^32 chooses value `u * count >> 32`.
 """

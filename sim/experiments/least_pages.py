@@ -27,7 +27,7 @@ Without the rule no message waits two.
 def boundary_rate(interval_ms: float) -> float:
     """Return the rate below which an interval brings fewer pages than the rule asks for.
 
-    Source: sim-anchors 6, check 8.
+    Source: docs/disks/presets.md, formula 4.
     """
     return PAGES * PAGE_BYTES / RECORD_BYTES / (interval_ms / 1000)
 

@@ -30,7 +30,7 @@ AHEAD = 2
 def formula_s(buffers: int, mib_per_s: float) -> float:
     """Return the time to an empty pool: P F / (r - c).
 
-    P leaves out the buffers of files ahead. Source: sim-anchors 6, 14.
+    P leaves out the buffers of files ahead. Source: docs/disks/presets.md, formula 5.
     """
     return (buffers - AHEAD) * FILE_BYTES / MIB / (mib_per_s - COMMITTED_MIB_PER_S)
 

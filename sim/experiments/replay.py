@@ -10,8 +10,7 @@ The fix of 7524 was up to 1,000 tries, one each ms.
 
 A replica receives only committed messages (1372). Two files are requested ahead, each with a buffer (2439). 4.9.3
 leaves the pool unused under SYNC_FLUSH, so the simulator refuses that pair. For 7524 the experiment measures instead
-how long messages wait for their commit under ASYNC_FLUSH, and which of them would have been too late. Source:
-sim-anchors 1.2.
+how long messages wait for their commit under ASYNC_FLUSH, and which of them would have been too late.
 """
 
 from collections.abc import Iterator, Sequence

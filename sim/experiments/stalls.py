@@ -17,7 +17,7 @@ FILE_BYTES = 64 << 20
 FLUSH_LOCK_SHARE = 0.87
 """The share of a sync by `mmap.flush` that holds the interpreter lock.
 
-It is the middle of the measurements (sim-anchors 3: 0.83 to 0.91).
+It is the middle of the measurements (0.83 to 0.91; docs/disks/presets.md, "Copies and wake-ups").
 """
 
 _ON_DEMAND, _AHEAD = AllocationPolicy(files_ahead=0), AllocationPolicy()

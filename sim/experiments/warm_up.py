@@ -1,7 +1,7 @@
 """The cost of warm-up: what making pages ready costs, and what it saves.
 
-The simulated methods are shown beside measurements of the machine of `vm-ext4` (sim-anchors 2.3, two runs each). The
-measurements include methods that the store does not offer.
+The simulated methods are shown beside measurements of the machine of `vm-ext4` (docs/disks/presets.md, two runs each).
+The measurements include methods that the store does not offer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ MEASURED = {
     "mlock": Measured((0.75, 0.06), 0.0),
     "zeros by 1 MiB writes": Measured((0.84, 0.45), 1.00),
 }
-"""Source: sim-anchors 2.3."""
+"""Source: docs/disks/presets.md, "Allocation and warm-up"."""
 SIMULATED: dict[str, tuple[FlushPolicy, WarmUp]] = {
     "none": (ASYNC, WarmUp.NONE),
     "touch (fallocated file)": (ASYNC, WarmUp.TOUCH),

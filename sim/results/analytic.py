@@ -1,7 +1,8 @@
 """Formulas that a run must meet, and the error of a run of finite length.
 
-Times are ns, rates are per ns. The group-commit law (sim-anchors 6, item 4) is that of "group clearance". Arrivals are
-Poisson. A flush takes all puts that wait when it begins. It begins as soon as the one before has ended and a put waits.
+Times are ns, rates are per ns. The law of group commit is that of "group clearance" (docs/disks/presets.md, formula 2).
+Arrivals are Poisson. A flush takes all puts that wait when it begins. It begins as soon as the
+one before has ended and a put waits.
 """
 
 from collections.abc import Sequence
@@ -145,7 +146,8 @@ def timer_at_risk(policy: FlushPolicy, *, rate_per_ns: float, sync_ns: float) ->
     """Return the mean number of messages at risk with a timed flush of constant syncs.
 
     Each sync takes `sync_ns`. From the start of one flush to the start of the next is C = interval + sync. A message
-    waits C/2 for its flush and then the sync. The page rule must never delay a flush (sim-anchors 6, items 7 and 8).
+    waits C/2 for its flush and then the sync. The page rule must never delay a flush (docs/disks/presets.md,
+    formulas 3 and 4).
     """
     cycle_ns = policy.flush_interval_commit_log * 1e6 + sync_ns
     return rate_per_ns * (cycle_ns / 2 + sync_ns)

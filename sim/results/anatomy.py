@@ -23,12 +23,12 @@ __all__ = ["REPROTECT_GRAIN_BYTES", "REPROTECT_NS", "Anatomy", "anatomy", "held_
 REPROTECT_NS = 2_900
 """One fault on a page that a sync has write-protected.
 
-Source: sim-anchors 3, "clean page after flush".
+Source: docs/disks/presets.md, "First touches of a page".
 """
 REPROTECT_GRAIN_BYTES = 256 * (1 << 20) // 10_442
 """Bytes that one such fault makes writable again.
 
-Source: sim-anchors 2.2, 10,442 faults of 256 MiB.
+Source: docs/disks/presets.md: 10,442 faults in 256 MiB.
 """
 
 

@@ -1,4 +1,4 @@
-"""Compare the fast engine with further formulas of sim-anchors 6.
+"""Compare the fast engine with further formulas of docs/disks/presets.md.
 
 Its traces are those of the reference engine (tests/sim/test_fast.py).
 """
