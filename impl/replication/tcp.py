@@ -144,16 +144,13 @@ class TcpNetwork:
         return TcpListener(address, self._poller)
 
     def connect(self, address: str) -> TcpLink | None:
-        """Begin a connection; return None if it fails at once."""
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            connection = _prepared(connection)
-            code = connection.connect_ex(host_and_port(address))
-        except OSError:
-            code = errno.EINVAL
-        if code in (0, errno.EINPROGRESS):
-            return TcpLink(connection, address, self._poller)
-        connection.close()
+        """Begin a connection; return None if it fails at once, also without a free descriptor."""
+        with contextlib.suppress(OSError), contextlib.ExitStack() as closing:
+            connection = closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            if _prepared(connection).connect_ex(host_and_port(address)) in (0, errno.EINPROGRESS):
+                link = TcpLink(connection, address, self._poller)
+                closing.pop_all()
+                return link
         return None
 
     def wait(self, timeout_ms: int) -> None:

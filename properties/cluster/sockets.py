@@ -3,6 +3,7 @@
 | contract | what is judged |
 |---|---|
 | 8 | an address has a host and a port; a wrong one, or one in use, is refused with its name |
+| 8 | without a free descriptor no network is made, and a network makes no link; nothing stays open |
 | 15 | a link delivers the sent bytes in order, each once, and then its end |
 | 16 | a wait ends when bytes, room, a connection or a wake-up has come, and not before its time without them |
 | 16 | a thread steps its node when it is due, and a second after a failed step |
@@ -15,19 +16,25 @@ import errno
 import gc
 import logging
 import os
+import resource
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
 from time import perf_counter
+from typing import Any
 
 from tornpage.impl.replication.node_thread import NodeThread
 from tornpage.impl.replication.tcp import TcpLink, TcpListener, TcpNetwork, host_and_port
 from tornpage.properties.contract import GuaranteeBroken
 
-__all__ = ["sockets_hold", "threads_hold"]
+__all__ = ["descriptors_left", "sockets_hold", "threads_hold"]
 
 _LOOPBACK = "127.0.0.1:0"
 _SHORT_MS, _LONG_MS = 30, 10_000
+_DESCRIPTORS_OF_A_NETWORK = 2
+"""One for all waits, and one for wake-ups."""
 _ADDRESSES: dict[str, tuple[str, int] | None] = {
     "h:0": ("h", 0), "h:9": ("h", 9), "h:65535": ("h", 65_535), ":7": ("127.0.0.1", 7), "h:00007": ("h", 7),
     "a:b:7": None, "::1": None, "[::1]:7": None, "h:65536": None, "h:000007": None, "h:": None, "h": None, "": None,
@@ -41,7 +48,9 @@ def sockets_hold() -> None:
     _addresses_hold()
     gc.collect()
     before = _descriptors()
-    for judge in (_listeners_hold, _first_reads_hold, _links_hold, _ends_hold, _full_links_hold, _waits_hold):
+    for judge in (
+        _listeners_hold, _first_reads_hold, _links_hold, _ends_hold, _full_links_hold, _waits_hold, _limits_hold,
+    ):  # fmt: skip
         _guarded(judge)
     gc.collect()
     if _descriptors() > before:
@@ -246,6 +255,69 @@ def _waits_hold() -> None:
     for each in (near, far, other, accepted, listener):
         each.close()
     _sleeps(network, "closed links")
+
+
+@contextmanager
+def descriptors_left(left: int) -> Iterator[None]:
+    """Let this process open only so many further descriptors."""
+    listed = set(map(int, os.listdir("/proc/self/fd")))  # with the one that reads the list
+    free = (number for number in count() if number not in listed or not _is_open(number))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = next(number for at, number in enumerate(free) if at == left)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _limits_hold() -> None:
+    """Contract 8: each call at each limit of descriptors either works or changes nothing."""
+    for left in range(_DESCRIPTORS_OF_A_NETWORK + 2):
+        before = _descriptors()
+        with descriptors_left(left):
+            network = _made(TcpNetwork)
+        what = f"with {left} descriptors left"
+        _is(f"whether a network is made {what}", network is not None, left >= _DESCRIPTORS_OF_A_NETWORK, 8)
+        network = None
+        gc.collect()
+        _is(f"the open descriptors after a network {what}", _descriptors(), before, 8)
+    network = TcpNetwork()
+    before = _descriptors()
+    for left in (0, 1):
+        with descriptors_left(left):
+            listener = _made(lambda: network.listen(_LOOPBACK))
+        _is(f"whether a listener is made with {left} descriptors left", listener is not None, left > 0, 8)
+    for left in (0, 1):
+        with descriptors_left(left):
+            near = network.connect(listener.address)
+        _is(f"whether a network connects with {left} descriptors left", near is not None, left > 0, 8)
+    for left in (0, 1):
+        network.wait(_LONG_MS)
+        with descriptors_left(left):
+            far = listener.accept()
+        _is(f"whether a listener accepts with {left} descriptors left", far is not None, left > 0, 8)
+    for each in (near, far, listener):
+        if each is not None:
+            each.close()
+    _is("the open descriptors after calls without descriptors", _descriptors(), before, 8)
+
+
+def _made(make: Callable[[], Any]) -> Any:
+    """Return what is made, None without a free descriptor."""
+    try:
+        return make()
+    except OSError as error:
+        _is("the error of a call without a free descriptor", error.errno, errno.EMFILE, 8)
+        return None
 
 
 def _sleeps(network: TcpNetwork, what: str) -> None:
