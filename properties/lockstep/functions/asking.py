@@ -9,6 +9,7 @@ from tornpage.properties.lockstep.functions import files, filters, policies, rec
 from tornpage.properties.lockstep.parts import (
     clean_up,
     delays,
+    dispatch_services,
     dispatches,
     index,
     log_files,
@@ -16,20 +17,26 @@ from tornpage.properties.lockstep.parts import (
     pulls,
     queues,
     real_files,
+    received,
     recovered_logs,
     services,
     small_files,
 )
+from tornpage.properties.lockstep.settings import settings_are_checked
 
 __all__ = ["functions_answer"]
 
 _PARTS = (
-    texts, records, policies, filters, files, statistics, small_files, delays, dispatches, log_files,
-    recovered_logs, queues, numbers, pulls, index, clean_up, services, real_files,
+    texts, records, policies, filters, files, statistics, small_files, delays, dispatches, dispatch_services, log_files,
+    recovered_logs, queues, numbers, pulls, index, received, clean_up, services, real_files,
 )  # fmt: skip
 
 
 def functions_answer(fill: int) -> None:
-    """Compare all functions and parts, with numbers drawn by `fill`. Raises GuaranteeBroken."""
+    """Compare functions, parts, and the checks of some settings, with numbers drawn by `fill`.
+
+    Raises GuaranteeBroken.
+    """
+    settings_are_checked(fill)
     for part in _PARTS:
         part.check(random.Random(f"{part.__name__} {fill}"))

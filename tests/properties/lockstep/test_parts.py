@@ -9,10 +9,12 @@ import pytest
 from tornpage.impl.delay.delay_offsets import DelayOffsets
 from tornpage.impl.delay.schedule import DeliveryRounds
 from tornpage.impl.delay.schedule_async import DeliverDelayedMessagesAsync
-from tornpage.impl.dispatch import dispatch_records
+from tornpage.impl.dispatch import derived, dispatch_records
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.dispatch.derived_floor import DerivedFloor
+from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
+from tornpage.impl.dispatch.reput import ReputMessages
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.io import store_lock
@@ -27,6 +29,7 @@ from tornpage.impl.log.log_directories import LogDirectories
 from tornpage.impl.log.put_lock import SpinLock
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.receiving import ReceivedRecords
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
@@ -46,6 +49,7 @@ from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.lockstep.parts import (
     clean_up,
     delays,
+    dispatch_services,
     dispatches,
     index,
     log_files,
@@ -53,6 +57,7 @@ from tornpage.properties.lockstep.parts import (
     pulls,
     queues,
     real_files,
+    received,
     recovered_logs,
     services,
     small_files,
@@ -60,8 +65,8 @@ from tornpage.properties.lockstep.parts import (
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
 PARTS = (
-    clean_up, delays, dispatches, index, log_files, numbers, pulls, queues, real_files, recovered_logs, services,
-    small_files,
+    clean_up, delays, dispatch_services, dispatches, index, log_files, numbers, pulls, queues, real_files, received,
+    recovered_logs, services, small_files,
 )  # fmt: skip
 
 
@@ -94,6 +99,12 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (dispatches, dispatch_records, "named_queues", lambda record, rules: {}),
         (dispatches, dispatch_records, "bit_map_of_record", lambda record, pairs, bit_map_of: b""),
         (dispatches, MultiDispatch, "_key", lambda self, name, queue_id: (name.encode(), queue_id)),
+        (dispatch_services, ReputMessages, "_tell_of_error", nothing),
+        (dispatch_services, FlushConsumeQueues, "_least_pages", lambda self, now_ms: 0),
+        (dispatch_services, derived, "_has_own_position", lambda view, position, offset: True),
+        (dispatch_services, derived, "tell", nothing),
+        (received, ReceivedRecords, "_refusal", lambda self, offset: None),
+        (received, ReceivedRecords, "_next_unit", lambda self, offset, data: (0, False, None)),
         (queues, ConsumeQueue, "correct_min_offset", nothing),
         (queues, ConsumeQueue, "_settle_ext", nothing),
         (queues, ConsumeQueue, "end_reconcile", lambda self, log_min: False),
