@@ -321,7 +321,8 @@ class _Program:
 
         The second one is None if nothing differs, and the third one if it is not known.
         """
-        rng, kinds = self._rng, ("none", "entry", "entry", "head", "slot", "tail", "lost_last", "lost_end", "size")
+        rng = self._rng
+        kinds = ("none", "entry", "entry", "head", "slot", "tail", "lost_last", "lost_end", "size", "inherited")
         kind = rng.choice(kinds)
         if not paths or kind == "none":
             return {}, None, False
@@ -352,9 +353,25 @@ class _Program:
             case "lost_end" if count > 1:
                 kept = _File(self._files[at].before, self._files[at].puts[: rng.randrange(1, count)])
                 return {path: kept.data(self._slots, self._most)}, self._from(at, len(kept.puts), is_told=True), None
+            case "inherited":
+                return *self._only_inherited(paths), None
             case "size":
                 return {path: bytes(data) + b"\0"}, self._from(at, 0, is_gone=True), None
         return {}, None, False
+
+    def _only_inherited(self, paths: list[str]) -> tuple[dict[str, bytes | None], list[_File] | None]:
+        """Return the changes that leave one file without an entry, and the files after an open.
+
+        The file has the end of a lost file in its header. The open keeps that end if it lies before the log.
+        """
+        missing = [put for put in self._puts if put[1] >= self._log_min]
+        if not missing:
+            return {}, None
+        offsets = (self._log_min - 1, self._log_min, self._log_min + 1, missing[-1][1])
+        left = _File((self._rng.choice(_TIMES), max(0, self._rng.choice(offsets))))
+        files = [_File(left.before if left.before[1] < self._log_min else (0, 0))]
+        _fill(files, missing, self._most)
+        return {**dict.fromkeys(paths), paths[0]: left.data(self._slots, self._most)}, files
 
     def _from(self, at: int, number: int, *, is_gone: bool = False, is_told: bool = False) -> list[_File]:
         """Return the files after the log was put again from entry `number` of file `at` on.

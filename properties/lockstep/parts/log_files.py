@@ -1,4 +1,4 @@
-"""Compare the examination and the choice of log directories with plain rules.
+"""Compare log directories, and log files that are made ahead, with plain rules.
 
 1. A file of the log has 20 digits as its name and begins at a multiple of the size of a file. Other names are stray.
    Others of 20 digits are misplaced, which is damage.
@@ -9,15 +9,24 @@
 5. Files of another size than configured are refused if all have that size, or the floor says so.
 6. A new file goes into the directory in its turn, of those that are not full. If all are full, those with room for a
    file take turns. If none has room, all of them do.
+7. The files after the next one are made before they are needed, the lowest first, each once. One that cannot be made is
+   tried again a second later, or when a put needs it. The put gets the error, or ETIMEDOUT after 5 s without a file.
+   An end removes those that no put took, the newest first.
 """
 
 import errno
+import logging
 import random
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
+from tornpage.impl.config.policy import AllocationPolicy
 from tornpage.impl.errors import WrongFileSize
 from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.durable_floor import Floor
 from tornpage.impl.log.loading import FoundLog, examine_log
 from tornpage.impl.log.log_directories import LogDirectories
@@ -30,16 +39,26 @@ __all__ = ["check"]
 _FILE_BYTES = 1024
 _EXAMINATIONS = 40
 _CHOICES = 12
+_ALLOCATIONS = 4
+_TAKES = 8
+_WAIT_MS, _PAUSE_MS = 5_000, 1_000
 _A, _B, _C = "/part/a", "/part/b", "/part/c"
 _RATIO = 0.85
 
 
 def check(rng: random.Random) -> None:
-    """Examine drawn directories, and choose directories. Raises GuaranteeBroken."""
+    """Examine directories, choose directories, and make files ahead. Raises GuaranteeBroken."""
     for _ in range(_EXAMINATIONS):
         _examine(rng)
     for _ in range(_CHOICES):
         _choose(rng)
+    log = logging.getLogger("tornpage.store")
+    was_disabled, log.disabled = log.disabled, True  # the failed attempts are meant
+    try:
+        for _ in range(_ALLOCATIONS):
+            _Allocation(rng).run()
+    finally:
+        log.disabled = was_disabled
 
 
 # ---- examining -------------------------------------------------------------------------------------------------------
@@ -252,3 +271,141 @@ def _choose(rng: random.Random) -> None:
     except OSError:
         free = None
     is_value(f"the free bytes of {usages}", max(known.values(), default=None), free)
+
+
+# ---- making files ahead ----------------------------------------------------------------------------------------------
+
+
+class _Allocation:
+    """Takes one file after the other, while a service makes the next ones.
+
+    Maker and runner are stand-ins. The service runs while a put waits, or too late.
+    """
+
+    path_of = staticmethod(_name)
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.file_bytes = _FILE_BYTES
+        self._ahead = rng.choice((0, 1, 2, 3))
+        self._made: list[int] = []
+        self._removed: list[int] = []
+        self._is_failing = self._is_late = False
+        self._now_ms = 0
+        self._is_stopped = self._is_woken = False
+        self._due_ms: int | None = None
+        self._file: Any = None
+        stands: Any = self
+        self._part = AllocateMappedFiles(stands, policy=AllocationPolicy(self._ahead), runner=lambda _: stands)
+
+    # ---- what the stand-ins do ----
+
+    def make(self, base_offset: int) -> Any:
+        """Make a file, or fail."""
+        if self._is_failing:
+            raise OSError(errno.ENOSPC, "a call that was chosen to fail", _name(base_offset))
+        self._made.append(base_offset)
+        return SimpleNamespace(base_offset=base_offset)
+
+    def remove(self, file: Any) -> None:
+        """Remove a file, or fail."""
+        self._removed.append(file.base_offset)
+        if self._is_failing:
+            raise OSError(errno.EIO, "a call that was chosen to fail")
+
+    def wake(self) -> None:
+        """Note that the service has to run."""
+        self._is_woken = True
+
+    def stop(self) -> None:
+        """Note the end."""
+        self._is_stopped = True
+
+    def wait(self, answer: Future[None], *, timeout_ms: int) -> None:
+        """Let the service run once, unless it is late."""
+        is_value("the time for which a put waits for a file", _WAIT_MS, timeout_ms)
+        is_value("whether the service is woken for a put", True, self._is_woken)
+        if not self._is_late:
+            self._step()
+            is_value("whether a step of the service answers the put", True, answer.done())
+
+    def _step(self) -> None:
+        self._is_woken = False
+        self._due_ms = tried("a step of the allocation", lambda: self._part.step(self._now_ms))
+
+    # ---- takes ----
+
+    def run(self) -> None:
+        """Take files, and compare what is made."""
+        rng, base, ready = self._rng, _FILE_BYTES * self._rng.choice((0, 5)), list[int]()
+        if rng.random() < 0.3:
+            self._is_failing = rng.random() < 0.3
+            tried("prepare", lambda: self._part.prepare(base))
+            ready = [] if self._is_failing else [base]
+            is_value("the file that is prepared", ready, self._made)
+        for _ in range(_TAKES):
+            self._is_failing, self._is_late = rng.random() < 0.2, rng.random() < 0.2
+            self._now_ms += rng.choice((0, 1, _PAUSE_MS - 1, _PAUSE_MS, _PAUSE_MS + 1))
+            is_made_here = self._ahead == 0 or base in ready or not self._is_late
+            wanted: object = base
+            if base not in ready and self._is_failing and is_made_here:
+                wanted = errno.ENOSPC, _name(base)
+            elif base not in ready and not is_made_here:
+                wanted = errno.ETIMEDOUT, _name(base)
+            self._made.clear()
+            is_value(f"the file at {base} that a put takes", wanted, self._taken(base))
+            new = [base] if wanted == base and base not in ready else []
+            is_value("the files that are made for a put", new, self._made)
+            is_refused = wanted != base
+            if not is_refused and rng.random() < 0.2:  # the put fails, and gives the file back
+                self._part.give_back(self._file)
+                is_refused, ready = True, sorted({*ready, base})
+            elif not is_refused:
+                ready = [each for each in ready if each != base]
+                base += _FILE_BYTES
+            missing = self._missing(base, ready, is_wanted=is_refused)
+            self._is_failing = False
+            ready += self._idle(missing)
+        self._is_failing = rng.random() < 0.3
+        tried("close", self._part.close)
+        is_value("the files that an end removes", sorted(ready, reverse=True), self._removed)
+        is_value("whether an end stops the service", True, self._is_stopped)
+
+    def _is_due(self) -> bool:
+        return self._is_woken or (self._due_ms is not None and self._due_ms <= self._now_ms)
+
+    def _missing(self, base: int, ready: list[int], *, is_wanted: bool) -> list[int]:
+        """Return the files that the service has to make now.
+
+        With `is_wanted` the one at `base` is still wanted.
+        """
+        ahead = self._ahead + is_wanted if self._ahead else 0
+        return [each for each in range(base, base + ahead * _FILE_BYTES, _FILE_BYTES) if each not in ready]
+
+    def _taken(self, base: int) -> object:
+        """Return the offset of the file that a put takes, or code and path of its error."""
+        try:
+            self._file = tried("take", lambda: self._part.take(base))
+        except OSError as error:
+            return error.errno, error.filename
+        return self._file.base_offset
+
+    def _idle(self, missing: list[int]) -> list[int]:
+        """Let the service run while it is woken or due. One attempt may fail."""
+        self._made.clear()
+        self._now_ms += _PAUSE_MS + 1
+        is_failing = bool(missing) and self._rng.random() < 0.3
+        if is_failing and self._is_due():
+            self._is_failing = True
+            self._step()
+            due_ms = self._now_ms + _PAUSE_MS
+            is_value("when a failed attempt is repeated", due_ms, self._due_ms)
+            self._is_failing, self._now_ms = False, due_ms - 1
+            self._step()
+            is_value("the end of a step before that time", (due_ms, []), (self._due_ms, self._made))
+            self._now_ms = due_ms
+        for _ in range(2 * len(missing) + 2):
+            if self._is_due():
+                self._step()
+        is_value("the files that are made before they are needed", missing, self._made)
+        return missing

@@ -16,6 +16,7 @@ from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.dispatch.reput import ReputMessages
 from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.io import store_lock
 from tornpage.impl.io.checkpoint import Checkpoint
@@ -23,6 +24,7 @@ from tornpage.impl.io.memory import LockedMemory
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.kernels.compiled import CompiledParts
 from tornpage.impl.log import loading
+from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
@@ -135,6 +137,9 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (log_files, loading, "_is_zeros", lambda files, path: True),
         (log_files, loading, "_end_of_use", lambda files, found, **named: len(found)),
         (log_files, LogDirectories, "_is_full", lambda self, usage: False),
+        (log_files, AllocateMappedFiles, "prepare", nothing),
+        (log_files, AllocateMappedFiles, "give_back", nothing),
+        (index, IndexReconcile, "_header", lambda self: self._file.header),
         (recovered_logs, Recovery, "_is_left_over", lambda self, scan: False),
         (recovered_logs, Recovery, "_make_durable", nothing),
         (recovered_logs, Recovery, "_missing", nothing),
