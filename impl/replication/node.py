@@ -268,9 +268,9 @@ class ReplicatedStore:
         """
         with self._guard:
             before = self._config, self._settings
+            after = replace(self._config, broker_role=role), replace(self._settings, ha_master_address=master)
             self._close()
-            self._config = replace(self._config, broker_role=role)
-            self._settings = replace(self._settings, ha_master_address=master)
+            self._config, self._settings = after
             try:
                 self._open()
             except BaseException:
