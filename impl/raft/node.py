@@ -206,10 +206,11 @@ class RaftNode:
 
     def _take_transfers(self, now_ms: int) -> None:
         while self._transfers:
-            to, answer = self._transfers.popleft()
+            to, answer = self._transfers[0]  # a failure answers it with the others
             self.refusal = self._refusal(now_ms)
             sent = [] if self.refusal is not None else self._application.transfer(to)
             self._send(sent, now_ms)
+            self._transfers.popleft()
             settle(answer, Answered(self.refusal or (RaftStatus.OK if sent else RaftStatus.BUSY)))
 
     # ---- the end -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import errno
 import random
 from itertools import pairwise
+from typing import NoReturn
 
 import pytest
 
@@ -190,6 +191,22 @@ def test_leadership_is_transferred_on_request_and_at_a_close() -> None:
     group.members[to].node = None
     group.until(lambda: group.leader() not in (None, to))
     assert group.now_ms - began < group.settings.election_timeout_min
+
+
+def test_a_failed_transfer_is_answered() -> None:
+    group = Group()
+    leader = group.elect()
+    group.step(20)
+    entries = group.members[leader].entries
+    assert entries is not None
+
+    def failing(to: int) -> NoReturn:
+        raise OSError(errno.EIO, "a member that takes no events")
+
+    entries.transfer = failing  # type: ignore[method-assign]
+    asked = [group.node(leader).transfer(each) for each in range(3)]
+    group.node(leader).step(group.now_ms)
+    assert [each.result(0).status for each in asked] == [RaftStatus.STOPPED] * 3
 
 
 def test_a_group_of_one_needs_no_other() -> None:
