@@ -340,8 +340,7 @@ def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]
     """Read a log, append to it, cut it, and open it again; compare its files with the format."""
     unsealed = shown is None
     has_entries(log, entries)
-    if shown is not None:
-        _require_files(copied, laid_out(entries, copied.data_file_bytes, copied.index_file_bytes))
+    _require_files(copied, entries, unsealed=unsealed)
     recent = RecentEntries(log, _RECENT_BYTES)
     term = max((term for term, _ in entries), default=0) + 1
     longest = copied.data_file_bytes - HEADER_BYTES - 8
@@ -358,8 +357,7 @@ def _judge_use(copied: Copied, log: RaftLog, entries: Sequence[tuple[int, bytes]
     recent.sync()
     has_entries(log, kept)
     sends_entries(recent, log.begin, kept)
-    if not unsealed:
-        _require_files(copied, laid_out(kept, copied.data_file_bytes, copied.index_file_bytes))
+    _require_files(copied, kept, unsealed=unsealed)
     log.close()
     again = copied.log(unsealed=unsealed)
     has_entries(again, kept)
@@ -407,12 +405,15 @@ def sends_entries(recent: RecentEntries, first: int, entries: Sequence[tuple[int
                 raise GuaranteeBroken(15, f"recent entries from {begin} on, {size_max} bytes, are others")
 
 
-def files_differ(files: RecordingFiles, directory: str, shown: LogFiles) -> str:
+def files_differ(
+    files: RecordingFiles, directory: str, shown: LogFiles, folders: Sequence[str] = ("data", "index")
+) -> str:
     """Return which file does not have its bytes, or an empty text.
 
     Bytes after the last entry are zeros.
     """
-    for folder, wanted in (("data", shown.data), ("index", shown.index)):
+    for folder in folders:
+        wanted = shown.data if folder == "data" else shown.index
         present = {path for path in files.paths() if path.startswith(f"{directory}/{folder}/")}
         for path in sorted(present | {f"{directory}/{folder}/{first:020d}" for first in wanted}):
             expected = wanted.get(int(path.rpartition("/")[2]), b"")
@@ -422,7 +423,12 @@ def files_differ(files: RecordingFiles, directory: str, shown: LogFiles) -> str:
     return ""
 
 
-def _require_files(copied: Copied, shown: LogFiles) -> None:
-    path = files_differ(copied.files, copied.directory, shown)
+def _require_files(copied: Copied, entries: Sequence[tuple[int, bytes]], *, unsealed: bool) -> None:
+    """Contract 3: the files are those of the format.
+
+    Of a log without checksums only the index is compared, which has the same units.
+    """
+    shown = laid_out(entries, copied.data_file_bytes, copied.index_file_bytes)
+    path = files_differ(copied.files, copied.directory, shown, folders=("index",) if unsealed else ("data", "index"))
     if path:
         raise GuaranteeBroken(3, f"{path} does not have the bytes of the format")

@@ -7,7 +7,7 @@ These parts have no state, so a run judges them without events. This module judg
 * each entry with a wrong byte (contract 15).
 
 The bytes are made without the store's code. `parts_hold` also calls the other judges that run once in a process:
-impossible messages, logs alone, stores at their limits, and whole members.
+impossible messages, open files, logs, links and nodes alone, stores at their limits, and whole members.
 """
 
 import struct
@@ -25,9 +25,13 @@ from tornpage.model.raft.settings import CASES, DEFAULTS
 from tornpage.properties.cluster.formats import framing_holds, refuses, settings_hold
 from tornpage.properties.cluster.whole_nodes import whole_members_hold
 from tornpage.properties.contract import GuaranteeBroken
-from tornpage.properties.raft.files import laid_out
+from tornpage.properties.raft.files import HEADER_BYTES, Row, laid_out
+from tornpage.properties.raft.frames import frame
 from tornpage.properties.raft.impossible import impossible_messages_hold
+from tornpage.properties.raft.links_alone import links_alone_hold
 from tornpage.properties.raft.logs_alone import log_alone_holds, log_opens_in_blocks
+from tornpage.properties.raft.node_alone import nodes_alone_hold
+from tornpage.properties.raft.open_files_alone import open_files_hold
 from tornpage.properties.raft.store_limits import store_limits_hold
 
 __all__ = ["parts_hold"]
@@ -54,6 +58,9 @@ def parts_hold() -> None:
     log_opens_in_blocks()
     for seed in range(_LOG_PROGRAMS):
         log_alone_holds(seed)
+    open_files_hold()
+    links_alone_hold()
+    nodes_alone_hold()
     store_limits_hold()
     whole_members_hold()
 
@@ -80,11 +87,6 @@ def _sizes_hold() -> None:
     framing_holds(Framing(wire.RaftKind, 1_000), 19, 1_000)
 
 
-def _frame(kind: int, body: bytes) -> bytes:
-    checked = struct.pack(">B3xI", kind, len(body))
-    return checked + struct.pack(">II", zlib.crc32(checked), zlib.crc32(body)) + body
-
-
 def _read(kind: int, body: bytes) -> ours.Message:
     return wire.message_of(Frame(wire.RaftKind(kind), body))
 
@@ -98,14 +100,14 @@ def _greetings_hold() -> None:
         text = group.encode()
         body = struct.pack(">HHHH", 1, 3, 4, len(text)) + text + clients.encode()
         hello = wire.Hello(3, 4, group, clients)
-        _is("a greeting", (wire.hello_of(body), wire.hello_frame(hello)), (hello, _frame(17, body)))
+        _is("a greeting", (wire.hello_of(body), wire.hello_frame(hello)), (hello, frame(17, body)))
     wrong = (
         b"", bytes(7), struct.pack(">HHHH", 2, 3, 4, 0), struct.pack(">HHHH", 1, 3, 4, 1) + b"\xff",
         struct.pack(">HHHH", 1, 3, 4, 0) + b"\xff", struct.pack(">HHHH", 1, 3, 4, 0) + b"c" * 4_089,
     )  # fmt: skip
     for body in wrong:
         refuses(wire.hello_of, body, BadFrame, f"a greeting of {len(body)} bytes")
-    _is("a PING", wire.ping_frame(), _frame(19, b""))
+    _is("a PING", wire.ping_frame(), frame(19, b""))
 
 
 def _messages_hold() -> None:
@@ -121,7 +123,7 @@ def _messages_hold() -> None:
         ]
     for kind, message in made:
         body = struct.pack(_FORMS[kind], *message)
-        _is(f"a message of kind {kind}", (wire.encoded(message), _read(kind, body)), (_frame(kind, body), message))
+        _is(f"a message of kind {kind}", (wire.encoded(message), _read(kind, body)), (frame(kind, body), message))
         _refused(kind, body[:-1], f"a short message of kind {kind}")
         _refused(kind, body + b"\0", f"a long message of kind {kind}")
         for at, value in enumerate(message):
@@ -141,7 +143,7 @@ def _entries_hold() -> None:
         body = struct.pack(">qqqqqI", *numbers, len(entries)) + rows
         carried = tuple(ours.Carried(*each) for each in entries)
         message = ours.AppendEntries(5, begin, previous, carried, 1, 2)
-        _is("a message with entries", (wire.encoded(message), _read(22, body)), (_frame(22, body), message))
+        _is("a message with entries", (wire.encoded(message), _read(22, body)), (frame(22, body), message))
         _refused(22, body[:-1], "entries that end early")
         _refused(22, body + b"\0", "bytes after entries")
         for at in range(5):
@@ -153,6 +155,31 @@ def _entries_hold() -> None:
         rows = b"".join(struct.pack(">qI", term, 0) for term in terms)
         head = struct.pack(">qqqqqI", 5, begin, previous, 0, 0, len(terms))
         _refused(22, head + rows, f"entries of terms {terms} after {previous} in term 5")
+
+
+def _row_without_checksum() -> Row:
+    """Return an entry for whose bytes the checksum is 0. A 1 stands for it.
+
+    A checksum is linear in the bits of the term. So the term is the solution of linear equations over bits.
+    """
+
+    def checksum(term: int) -> int:
+        return zlib.crc32(struct.pack(">iqqqI", HEADER_BYTES + 1, 9, term, 640, zlib.crc32(b"z")))
+
+    wanted, solution = checksum(0), 0
+    basis: dict[int, tuple[int, int]] = {}
+    for bit in range(60):
+        value, made_of = checksum(1 << bit) ^ checksum(0), 1 << bit
+        for top in sorted(basis, reverse=True):
+            if value >> top & 1:
+                value, made_of = value ^ basis[top][0], made_of ^ basis[top][1]
+        if value:
+            basis[value.bit_length() - 1] = value, made_of
+    for top in sorted(basis, reverse=True):
+        if wanted >> top & 1:
+            wanted, solution = wanted ^ basis[top][0], solution ^ basis[top][1]
+    assert checksum(solution) == 0
+    return Row(9, solution, 640, b"z")
 
 
 def _codec_holds() -> None:
@@ -181,6 +208,10 @@ def _codec_holds() -> None:
             entry_codec.checked(wrong[row.position : row.end], row.position),
             None,
         )
+    rows = (*rows, _row_without_checksum())
+    last = rows[-1]
+    found = entry_codec.skimmed(last.data(), last.position, last.place, 0)
+    _is("what a reader takes of an entry with the checksum 0", found, [(last.position, last.term, HEADER_BYTES + 1)])
     for row in rows:
         body, sealed = row.data(), (row.place, row.term, row.position, row.body)
         for given in (body, body + b"z", memoryview(body)):

@@ -6,13 +6,13 @@ impossible values is refused.
 """
 
 import struct
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tornpage.model.raft.operations import Answer, Greeting
 from tornpage.model.raft.state import Entry
 from tornpage.properties.cluster.network import LinkEnd
+from tornpage.properties.raft.frames import frame
 
 __all__ = ["ANSWERS", "BY_ROLE", "KNOCKS", "Caller", "Expected", "Visit"]
 
@@ -69,26 +69,17 @@ class Visit(NamedTuple):
     role: tuple[str, int] | None = None
 
 
-def _frame(kind: int, body: bytes = b"", *, size: int | None = None) -> bytes:
-    """Return a frame, without the store's code.
-
-    Source: impl/replication/framing.py, the table of frames.
-    """
-    checked = struct.pack(">B3xI", kind, len(body) if size is None else size)
-    return checked + struct.pack(">II", zlib.crc32(checked), zlib.crc32(body)) + body
-
-
 def _hello(
     caller: Caller, *, sender: int | None = None, receiver: int | None = None, group: str | None = None
 ) -> bytes:
     text = (caller.group if group is None else group).encode()
     sender = caller.other if sender is None else sender
     head = struct.pack(">HHHH", 1, sender, caller.me if receiver is None else receiver, len(text))
-    return _frame(_HELLO, head + text + b"10.0.0.9:1")
+    return frame(_HELLO, head + text + b"10.0.0.9:1")
 
 
 def _append(term: int, begin: int, previous: int, count: int, rest: bytes) -> bytes:
-    return _frame(_APPEND, struct.pack(">qqqqqI", term, begin, previous, 0, 0, count) + rest)
+    return frame(_APPEND, struct.pack(">qqqqqI", term, begin, previous, 0, 0, count) + rest)
 
 
 def _entry(term: int, body: bytes, *, size: int | None = None) -> bytes:
@@ -128,11 +119,11 @@ def _committed_entry(caller: Caller) -> bytes:
 KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "silent": (_SILENCE, lambda caller: b""),
     "half": (_SILENCE, lambda caller: _hello(caller)[:40]),
-    "slow": (_SILENCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max)),
+    "slow": (_SILENCE, lambda caller: frame(_HELLO, size=caller.frame_bytes_max)),
     "no frame": (_AT_ONCE, lambda caller: b"GET / HTTP/1.1\r\n\r\n"),
-    "unknown kind": (_AT_ONCE, lambda caller: _frame(99)),
-    "long": (_AT_ONCE, lambda caller: _frame(_HELLO, b"", size=_LARGE)),
-    "vote first": (_AT_ONCE, lambda caller: _frame(_VOTE, struct.pack(">qqq", _TERM, 0, 0))),
+    "unknown kind": (_AT_ONCE, lambda caller: frame(99)),
+    "long": (_AT_ONCE, lambda caller: frame(_HELLO, b"", size=_LARGE)),
+    "vote first": (_AT_ONCE, lambda caller: frame(_VOTE, struct.pack(">qqq", _TERM, 0, 0))),
     "other group": (_REFUSED, lambda caller: _hello(caller, group="10.0.0.1:9000")),
     "other receiver": (_REFUSED, lambda caller: _hello(caller, receiver=caller.me + 1)),
     "itself": (_REFUSED, lambda caller: _hello(caller, sender=caller.me)),
@@ -140,11 +131,11 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "other host": (_REFUSED, lambda caller: _hello(caller, sender=_third(caller))),
     "stranger": (_AT_ONCE, _hello),
     "twice": (_AT_ONCE, lambda caller: _hello(caller) * 2),
-    "ping with bytes": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_PING, b"x")),
-    "refusal": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_REFUSAL, b"no")),
-    "short vote": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_VOTE, b"x")),
-    "negative": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_VOTE, struct.pack(">qqq", _TERM, 0, -1))),
-    "flag": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_APPEND_ANSWER, struct.pack(">qBqq", _TERM, 2, 0, 0))),
+    "ping with bytes": (_AT_ONCE, lambda caller: _hello(caller) + frame(_PING, b"x")),
+    "refusal": (_AT_ONCE, lambda caller: _hello(caller) + frame(_REFUSAL, b"no")),
+    "short vote": (_AT_ONCE, lambda caller: _hello(caller) + frame(_VOTE, b"x")),
+    "negative": (_AT_ONCE, lambda caller: _hello(caller) + frame(_VOTE, struct.pack(">qqq", _TERM, 0, -1))),
+    "flag": (_AT_ONCE, lambda caller: _hello(caller) + frame(_APPEND_ANSWER, struct.pack(">qBqq", _TERM, 2, 0, 0))),
     "long entry": (_AT_ONCE, lambda caller: _hello(caller) + _append(_TERM, 0, 0, 1, _entry(1, b"x", size=2))),
     "short entries": (_AT_ONCE, lambda caller: _hello(caller) + _append(_TERM, 0, 0, 1, _entry(1, b"x") + b"y")),
     "older entry": (
@@ -152,22 +143,22 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
         lambda caller: _hello(caller) + _append(_TERM, 0, 0, 2, _entry(2, b"x") + _entry(1, b"y")),
     ),
     "many": (_SILENCE, lambda caller: b""),
-    "longest frame": (_SILENCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max)),
-    "too long frame": (_AT_ONCE, lambda caller: _frame(_HELLO, size=caller.frame_bytes_max + 1)),
-    "last term": (_AT_ONCE, lambda caller: _hello(caller) + _frame(_VOTE, struct.pack(">qqq", _LAST_TERM, 0, 0))),
+    "longest frame": (_SILENCE, lambda caller: frame(_HELLO, size=caller.frame_bytes_max)),
+    "too long frame": (_AT_ONCE, lambda caller: frame(_HELLO, size=caller.frame_bytes_max + 1)),
+    "last term": (_AT_ONCE, lambda caller: _hello(caller) + frame(_VOTE, struct.pack(">qqq", _LAST_TERM, 0, 0))),
     "own last term": (
         _REFUSED,
-        lambda caller: _hello(caller) + _frame(_VOTE, struct.pack(">qqq", caller.term + 1, caller.term + 1, 9)),
+        lambda caller: _hello(caller) + frame(_VOTE, struct.pack(">qqq", caller.term + 1, caller.term + 1, 9)),
     ),
     "more entries": (
         _REFUSED,
         lambda caller: _of_leader(
-            caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 1, len(caller.log) + _NEVER_REACHED, 0))
+            caller, frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 1, len(caller.log) + _NEVER_REACHED, 0))
         ),
     ),
     "later read": (
         _REFUSED,
-        lambda caller: _of_leader(caller, _frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 0, 0, 1 << 40))),
+        lambda caller: _of_leader(caller, frame(_APPEND_ANSWER, struct.pack(">qBqq", caller.term, 0, 0, 1 << 40))),
     ),
     "second leader": (_REFUSED, _second_leader),
     "entry for no file": (_REFUSED, _entry_for_no_file),
@@ -180,13 +171,13 @@ BY_ROLE = frozenset[Greeting](("more entries", "later read", "second leader", "e
 
 _SENTENCE_BYTES_MAX = 1_024
 ANSWERS: Mapping[Answer, tuple[str, bytes]] = {
-    "refusal": ("the member refuses: no", _frame(_REFUSAL, b"no")),
-    "hello": ("HELLO may not come here", _frame(_HELLO, b"x")),
-    "vote": ("VOTE may not come here", _frame(_VOTE, struct.pack(">qqq", _TERM, 0, 0))),
-    "unknown kind": ("no frame has the kind 99", _frame(99)),
+    "refusal": ("the member refuses: no", frame(_REFUSAL, b"no")),
+    "hello": ("HELLO may not come here", frame(_HELLO, b"x")),
+    "vote": ("VOTE may not come here", frame(_VOTE, struct.pack(">qqq", _TERM, 0, 0))),
+    "unknown kind": ("no frame has the kind 99", frame(99)),
     "no frame": ("the checksum of a frame", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-    "checksum": ("the checksum of a frame", _frame(_PING, b"x")[:-1] + b"y"),
-    "too long": (f"states {_SENTENCE_BYTES_MAX + 1} bytes", _frame(_REFUSAL, size=_SENTENCE_BYTES_MAX + 1)),
+    "checksum": ("the checksum of a frame", frame(_PING, b"x")[:-1] + b"y"),
+    "too long": (f"states {_SENTENCE_BYTES_MAX + 1} bytes", frame(_REFUSAL, size=_SENTENCE_BYTES_MAX + 1)),
 }
 """By answer: a part of the reason that the member has to give for the end of its link, and the bytes."""
 

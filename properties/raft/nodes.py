@@ -55,7 +55,9 @@ from tornpage.properties.raft.clients import Clients, Now
 from tornpage.properties.raft.formats import parts_hold
 from tornpage.properties.raft.knocking import ANSWERS, BY_ROLE, KNOCKS, Caller, Visit
 from tornpage.properties.raft.links import STRANGER, MemberNetwork, address_of
+from tornpage.properties.raft.links_alone import link_programs_hold
 from tornpage.properties.raft.logs_alone import log_alone_holds
+from tornpage.properties.raft.node_alone import node_program_holds
 from tornpage.properties.raft.requests import Requests, Shown
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
@@ -736,6 +738,8 @@ class NodesTrial(RaftTrial):
         self._judge_stop()
         self._copy_at_the_end()
         log_alone_holds(self._number)
+        link_programs_hold(self._number)
+        node_program_holds(self._number)
         if len(self.nodes) > 1:
             self._disturb_at_the_end(leader)
             self._judge_hand_over(self._leader())

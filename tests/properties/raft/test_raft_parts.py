@@ -10,9 +10,11 @@ from tornpage.impl.put.rewriting import delayed
 from tornpage.impl.raft import entry_codec, objections, raft_store
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.open_files import OpenFiles
+from tornpage.impl.raft.peers import Peers, _Receiver, _Sender, _Silence
 from tornpage.impl.raft.raft_commit_log import RaftCommitLog
 from tornpage.impl.raft.raft_log import RaftLog
-from tornpage.impl.replication.framing import Framing
+from tornpage.impl.raft.wire import hello_of
+from tornpage.impl.replication.framing import Frame, Framing
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.impl.retention.topic_cleaning import TopicCleaning
 from tornpage.model.raft.operations import (
@@ -31,8 +33,11 @@ from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.raft_case import RaftSettings
 from tornpage.properties.raft import formats
 from tornpage.properties.raft.impossible import impossible_messages_hold
+from tornpage.properties.raft.links_alone import links_alone_hold
 from tornpage.properties.raft.logs_alone import log_alone_holds, log_opens_in_blocks
+from tornpage.properties.raft.node_alone import nodes_alone_hold
 from tornpage.properties.raft.nodes import NodesTrial
+from tornpage.properties.raft.open_files_alone import open_files_hold
 from tornpage.properties.raft.store_limits import store_limits_hold
 from tornpage.properties.raft.trial import RaftTrial
 
@@ -44,11 +49,19 @@ def logs_hold() -> None:
         log_alone_holds(seed)
 
 
+def take_greeting(receiver: _Receiver, greeting: Frame) -> None:
+    """Believe a greeting."""
+    receiver.hello = hello_of(greeting.body)
+
+
 def do_nothing(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
-JUDGES = (logs_hold, log_opens_in_blocks, impossible_messages_hold, store_limits_hold, formats._codec_holds)
+JUDGES = (
+    logs_hold, log_opens_in_blocks, open_files_hold, links_alone_hold, nodes_alone_hold, impossible_messages_hold,
+    store_limits_hold, formats._codec_holds,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -65,6 +78,21 @@ def test_parts_of_a_member_hold(judge: Callable[[], None]) -> None:
         (logs_hold, RaftLog, "_require_usable", do_nothing),
         (log_opens_in_blocks, RaftLog, "_skim", lambda log, position: position),
         (logs_hold, OpenFiles, "_close_oldest", do_nothing),
+        (open_files_hold, OpenFiles, "_close_oldest", do_nothing),
+        (open_files_hold, OpenFiles, "_forget", do_nothing),
+        (open_files_hold, OpenFiles, "note_written", do_nothing),
+        (links_alone_hold, _Silence, "check", do_nothing),
+        (links_alone_hold, _Sender, "note", do_nothing),
+        (links_alone_hold, _Sender, "_awaits_answer", lambda *_: False),
+        (links_alone_hold, _Receiver, "_greet", take_greeting),
+        (links_alone_hold, Peers, "_end_others", do_nothing),
+        (links_alone_hold, Framing, "check_time", do_nothing),
+        (nodes_alone_hold, RaftNode, "_note_role", do_nothing),
+        (nodes_alone_hold, RaftNode, "_await_leader", do_nothing),
+        (nodes_alone_hold, RaftNode, "_majority_heard_ms", lambda node, now_ms: now_ms),
+        (nodes_alone_hold, RaftNode, "_majority_heard_ms", lambda node, now_ms: min(node._heard)),
+        (nodes_alone_hold, RaftNode, "_give_role_up", do_nothing),
+        (nodes_alone_hold, RaftNode, "_refusal", do_nothing),
         (impossible_messages_hold, objections, "BLANK_BYTES_MIN", 9),
         (store_limits_hold, raft_store, "_refuse_delays", delayed),
         (store_limits_hold, raft_store, "_KeepsAllFiles", CleanCommitLog),
