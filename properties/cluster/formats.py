@@ -67,7 +67,10 @@ def settings_hold(
     cases: Sequence[tuple[dict[str, Any], bool]],
     **given: Any,
 ) -> None:
-    """Contract 8: settings have their defaults, and refuse impossible values with BadConfig."""
+    """Contract 8: settings have their defaults, and refuse impossible values with BadConfig.
+
+    The refusal names a setting and its value, or one of its values.
+    """
     made = make(**given)
     for name, value in defaults.items():
         if getattr(made, name) != value or isinstance(value, bool) is not isinstance(getattr(made, name), bool):
@@ -75,9 +78,13 @@ def settings_hold(
     for changes, is_valid in cases:
         try:
             make(**{**given, **changes})
-        except BadConfig:
+        except BadConfig as error:
             if is_valid:
                 raise GuaranteeBroken(8, f"the settings {changes} are refused") from None
+            value = {**defaults, **given, **changes}.get(str(error.name))
+            values = (value, *value) if isinstance(value, tuple) else (value,)
+            if not any(str(error).startswith(f"configuration {error.name}={each!r} is ") for each in values):
+                raise GuaranteeBroken(8, "a refusal names another setting", str(changes), str(error)) from None
         else:
             if not is_valid:
                 raise GuaranteeBroken(8, f"the settings {changes} are accepted")

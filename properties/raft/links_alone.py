@@ -38,7 +38,8 @@ _UNSENT_BYTES_MAX = (60, 80, 100, 120, 300)
 """Most of them are the sizes of some messages, so that a link often has exactly so many unsent bytes."""
 _ROOM_BYTES = (0, 1, 7, 20, 40, 200)
 _NEVER = 1 << 40
-_SHARE_OF_FLOODS = 0.2
+_SHARE_OF_FLOODS, _SHARE_OF_UNREACHABLE = 0.2, 0.2
+_SHARE_OF_UNUSED = 0.1
 LINK_SETTINGS = RaftSettings(
     tuple(f"10.0.0.{1 + member}:{9_000 + member}" for member in range(_MEMBERS)),
     heartbeat_interval=10, election_timeout_min=20, election_timeout_max=40, reconnect_interval=15, silence_max=90,
@@ -336,6 +337,7 @@ class _Program:
         self._rng = rng
         self._now_ms = rng.choice((0, 1_000))
         self._network = LonelyNetwork()
+        self._network.unreachable = {each for each in LINK_SETTINGS.peers if rng.random() < _SHARE_OF_UNREACHABLE}
         most = rng.choice(_UNSENT_BYTES_MAX)
         self._peers = Peers(
             _ME, replace(LINK_SETTINGS, unsent_bytes_max=most), self._network, clients=_CLIENTS,
@@ -360,7 +362,7 @@ class _Program:
             (2, self._leave), (2, self._cut), (1, self._slow), (1, self._crowd), (8, self._exchange),
         )  # fmt: skip
         weights = [weight for weight, _ in events]
-        for _ in range(_EVENTS):
+        for _ in range(0 if self._rng.random() < _SHARE_OF_UNUSED else _EVENTS):
             (event,) = self._rng.choices([each for _, each in events], weights)
             event()
         if self._rng.random() < _SHARE_OF_FLOODS:

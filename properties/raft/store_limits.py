@@ -6,6 +6,8 @@ Members do not share delayed deliveries, deletions and retention, so a store on 
 | contract | what is judged |
 |---|---|
 | 8 | settings that a Raft log does not have are refused, and so is a number outside of the group; no file changes |
+| 4 | a message outside of a queue gets number 0, and takes none from the next message of the queue |
+| 8 | the answer to a put has its host, and statistics count each message and its bytes |
 | 8 | a delayed message is refused, and nothing is appended; a message with a level that delays nothing is taken |
 | 8 | a request of a clean-up of topics is refused, and every message stays |
 | 10 | no log file is deleted, neither by age nor on a full disk nor on request |
@@ -18,7 +20,7 @@ Members do not share delayed deliveries, deletions and retention, so a store on 
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
@@ -28,6 +30,7 @@ from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.raft.messages import AppendAnswer, Envelope, VoteAnswer
+from tornpage.impl.raft.raft_log import RaftLog
 from tornpage.impl.raft.raft_store import Membership, NotReplicated, RaftStore
 from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.contract import GuaranteeBroken, observed
@@ -40,6 +43,9 @@ __all__ = ["store_limits_hold"]
 _DIRECTORY, _FILE_BYTES = "/s", 1_024
 _ENTRY_BYTES = 48 + 300 + 91 + 1
 """Bytes of an entry with a record of 300 bytes, about."""
+_PREPARED, _COMMITTED, _ROLLED_BACK = 0x4, 0x8, 0xC
+_NUMBER_AT = 20
+"""Where a record has the number of its message in the queue, in docs/format.md."""
 _BORN_MS, _YEAR_MS = 1_700_000_000_000, 365 * 24 * 3_600_000
 _CONFIG = MessageStoreConfig(
     mapped_file_size_commit_log=_FILE_BYTES, mapped_file_size_consume_queue=400, max_hash_slot_num=16,
@@ -132,7 +138,7 @@ class _Member:
 
 def store_limits_hold() -> None:
     """Judge settings, messages, deletions, and openings. Raises GuaranteeBroken."""
-    for judge in (_settings_hold, _refusals_hold, _openings_hold, _full_disks_hold, _requests_hold):
+    for judge in (_settings_hold, _numbers_hold, _refusals_hold, _openings_hold, _full_disks_hold, _requests_hold):
         with CompareTracker() as tracker:
             try:
                 judge(_Member(tracker))
@@ -161,6 +167,35 @@ def _settings_hold(member: _Member) -> None:
         raise GuaranteeBroken(8, "a store is refused, and files have changed")
     for me, members in ((0, 1), (2, 3)):
         member.opened(me=me, members=members).close()
+
+
+def _numbers_hold(member: _Member) -> None:
+    """Contract 4: let a transaction begin, commit and end between messages of one queue."""
+    member.lead()
+    next_number = size_bytes = 0
+    for count, flags in enumerate((0, _PREPARED, 0, _COMMITTED, _ROLLED_BACK, _PREPARED, 0), 1):
+        store, end = member.store.store, member.store.member.log.end
+        host = ("10.0.0.7", 70 + count) if count % 2 else None
+        answer = store.put_async(Message("T", b"b", sys_flag=flags, born_timestamp=_BORN_MS, store_host=host))
+        member.store.sync()
+        member.step()
+        counts = flags in (0, _COMMITTED)
+        wanted = next_number if counts else 0
+        result, body = answer.result(0), cast(RaftLog, member.store.member.log).body_at(end)
+        written = int.from_bytes(body[_NUMBER_AT : _NUMBER_AT + 8], "big")
+        if (result.status, result.queue_offset, written) != (PutStatus.PUT_OK, wanted, wanted):
+            raise GuaranteeBroken(4, f"a message with the flags {flags} gets another number", str(wanted), str(result))
+        if (result.store_host, result.message_count) != (host or _CONFIG.store_host, 1):
+            raise GuaranteeBroken(8, "the answer to a put has another host or count", str(host), str(result))
+        size_bytes += len(body)
+        shown = store.statistics()
+        topics = [(each.topic, each.message_count, each.size_bytes) for each in shown.topics]
+        if (shown.message_count, topics) != (count, [("T", count, size_bytes)]):
+            raise GuaranteeBroken(8, "the statistics count other messages", str((count, size_bytes)), str(topics))
+        next_number += counts
+        if store.max_offset_in_queue("T", 0) != next_number:
+            raise GuaranteeBroken(4, f"the queue of a message with the flags {flags} ends elsewhere", str(next_number))
+    member.store.close()
 
 
 def _refusals_hold(member: _Member) -> None:

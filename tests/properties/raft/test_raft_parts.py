@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tornpage.impl.errors import BadConfig
 from tornpage.impl.put.rewriting import delayed
-from tornpage.impl.raft import entry_codec, objections, raft_store
+from tornpage.impl.raft import entry_codec, objections, raft_store, settings
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.open_files import OpenFiles
 from tornpage.impl.raft.peers import Peers, _Receiver, _Sender, _Silence
@@ -28,6 +29,8 @@ from tornpage.model.raft.operations import (
     StopNode,
     SyncLog,
 )
+from tornpage.model.raft.settings import CASES, DEFAULTS
+from tornpage.properties.cluster.formats import settings_hold
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.program.raft_case import RaftSettings
@@ -47,6 +50,10 @@ NODES = RaftSettings(members=3, nodes=True, batch_bytes=1 << 30)
 def logs_hold() -> None:
     for seed in range(60):
         log_alone_holds(seed)
+
+
+def member_settings_hold() -> None:
+    settings_hold(settings.RaftSettings, DEFAULTS, CASES, peers=("10.0.0.1:1", "10.0.0.2:2"))
 
 
 def take_greeting(receiver: _Receiver, greeting: Frame) -> None:
@@ -100,6 +107,8 @@ def test_parts_of_a_member_hold(judge: Callable[[], None]) -> None:
         (store_limits_hold, raft_store, "_UNSUPPORTED", ()),
         (store_limits_hold, raft_store.RaftStore, "_give_up", do_nothing),
         (store_limits_hold, RaftCommitLog, "_send_all", do_nothing),
+        (store_limits_hold, RaftCommitLog, "_note_appended", do_nothing),
+        (member_settings_hold, settings, "BadConfig", lambda name, value, remedy: BadConfig(value, name, remedy)),
         (formats._codec_holds, entry_codec, "_seal", lambda *_: 1),
     ],
 )  # fmt: skip
