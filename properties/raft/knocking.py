@@ -27,6 +27,7 @@ _TERM = 1_000_000
 class Caller(NamedTuple):
     """The called member, the member whose host the connection comes from, and the group.
 
+    `clients` is the address at which that other member serves clients.
     `log`, `commit`, `term` and `leader` are those of the called member. `frame_bytes_max` and `data_file_bytes` are
     its limits.
     """
@@ -35,6 +36,7 @@ class Caller(NamedTuple):
     other: int
     members: int
     group: str
+    clients: str
     log: Sequence[Entry] = ()
     commit: int = 0
     term: int = 0
@@ -72,10 +74,15 @@ class Visit(NamedTuple):
 def _hello(
     caller: Caller, *, sender: int | None = None, receiver: int | None = None, group: str | None = None
 ) -> bytes:
+    """Return a greeting.
+
+    One that a member has to believe names the address of clients that the caller really has, because a member shows it.
+    """
     text = (caller.group if group is None else group).encode()
+    is_believed = sender is receiver is group is None
     sender = caller.other if sender is None else sender
     head = struct.pack(">HHHH", 1, sender, caller.me if receiver is None else receiver, len(text))
-    return frame(_HELLO, head + text + b"10.0.0.9:1")
+    return frame(_HELLO, head + text + (caller.clients.encode() if is_believed else b"10.0.0.9:1"))
 
 
 def _append(term: int, begin: int, previous: int, count: int, rest: bytes) -> bytes:
@@ -129,7 +136,7 @@ KNOCKS: Mapping[Greeting, tuple[Expected, Callable[[Caller], bytes]]] = {
     "itself": (_REFUSED, lambda caller: _hello(caller, sender=caller.me)),
     "no member": (_REFUSED, lambda caller: _hello(caller, sender=caller.members)),
     "other host": (_REFUSED, lambda caller: _hello(caller, sender=_third(caller))),
-    "stranger": (_AT_ONCE, _hello),
+    "stranger": (_AT_ONCE, lambda caller: _hello(caller, sender=caller.other)),
     "twice": (_AT_ONCE, lambda caller: _hello(caller) * 2),
     "ping with bytes": (_AT_ONCE, lambda caller: _hello(caller) + frame(_PING, b"x")),
     "refusal": (_AT_ONCE, lambda caller: _hello(caller) + frame(_REFUSAL, b"no")),

@@ -596,8 +596,8 @@ class NodesTrial(RaftTrial):
         state, settings = node.state, self.node_settings
         longest = max(4_096, 44 + settings.batch_bytes_max + 12 + settings.body_bytes_max)
         return Caller(
-            node.number, other, len(self.nodes), settings.group, state.log, state.commit, state.term, state.leader,
-            longest, settings.data_file_bytes,
+            node.number, other, len(self.nodes), settings.group, _clients_of(other), state.log, state.commit,
+            state.term, state.leader, longest, settings.data_file_bytes,
         )  # fmt: skip
 
     def _answer_wrongly(self, node: Node, life: _Life, wrong: AnswerWrongly) -> None:
