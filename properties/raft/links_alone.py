@@ -1,6 +1,6 @@
-"""Run the links of a Raft member alone, and compare them with a plain statement.
+"""Run the links of a Raft member alone, and compare them with a reference.
 
-Other members, strangers and time are drawn, and each link has a room of its own. The statement is written from the
+Other members, strangers and time are drawn, and each link has a room of its own. The reference is written from the
 head of impl/raft/peers.py, and knows every byte:
 
 | contract | what is judged |
@@ -88,7 +88,7 @@ class LonelyNetwork:
         self.is_listening = False
 
 
-# ---- the statement ---------------------------------------------------------------------------------------------------
+# ---- the reference ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -331,7 +331,7 @@ def link_programs_hold(seed: int) -> None:
 
 
 class _Program:
-    """One drawn program beside the statement."""
+    """One drawn program beside the reference."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

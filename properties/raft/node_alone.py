@@ -1,7 +1,7 @@
-"""Run the node of a Raft member alone, and compare each step with a plain statement.
+"""Run the node of a Raft member alone, and compare each step with a reference.
 
 Groups of one to five members, time, messages, requests and failures are drawn. The member and its application are
-scripted: they note each call, and change role, term and log as drawn. The statement is written from the head of
+scripted: they note each call, and change role, term and log as drawn. The reference is written from the head of
 impl/raft/node.py:
 
 | contract | what is judged |
@@ -168,9 +168,9 @@ def node_program_holds(seed: int) -> None:
 
 
 class _Program:
-    """One drawn program beside the statement.
+    """One drawn program beside the reference.
 
-    The script of a step is drawn before it. `_change` carries it out inside of the calls, and the statement reads it
+    The script of a step is drawn before it. `_change` carries it out inside of the calls, and the reference reads it
     afterwards: role, term and leader after each event.
     """
 
@@ -200,7 +200,7 @@ class _Program:
         self._transfers: list[tuple[int, Future[Answered]]] = []
         self._seen: dict[int, int] = {}
         self._turns: list[tuple[str, int, int | None] | None] = []
-        # the statement
+        # the reference
         self._connect_ms = 0
         self._role, self._term = "follower", 1
         self._last_ms = self._resumed_ms = self._now_ms
@@ -289,7 +289,7 @@ class _Program:
         self._transfers.append((to, self._node.transfer(to)))
 
     def _step(self, milliseconds: int) -> None:
-        """Let time pass, step the node, and compare the step with the statement."""
+        """Let time pass, step the node, and compare the step with the reference."""
         self._now_ms += milliseconds
         for link in self._network.made:
             if not link.is_closed:
@@ -312,7 +312,7 @@ class _Program:
         self._judge_sent()
         self._judge_status()
 
-    # ---- the statement -------------------------------------------------------------------------------------------
+    # ---- the reference -------------------------------------------------------------------------------------------
 
     def _redraw(self) -> None:
         """State that the node waits for its leader from now on."""

@@ -1,4 +1,4 @@
-"""Compare dispatch and the flush of queues with plain statements (contracts 4, 5 and 16).
+"""Compare dispatch and the flush of queues with references (contracts 4, 5 and 16).
 
 Log, queues, index and checkpoint are stand-ins. A call of one of them may fail.
 

@@ -1,4 +1,4 @@
-"""Compare what a slave appends of a stream of bytes with a plain statement (contract 15).
+"""Compare what a slave appends of a stream of bytes with a reference (contract 15).
 
 The log and its appends are stand-ins. The stream has records and blanks, of which one may be wrong, and arrives in
 drawn pieces.
