@@ -46,8 +46,8 @@ class ReputMessages:
 
     @property
     def behind_bytes(self) -> int:
-        """Bytes that are readable and not dispatched yet. Source: `dispatchBehindBytes`."""
-        return max(0, self._log.readable_end - self._derived.reput_from_offset)
+        """Bytes that are readable and not dispatched yet; expired ones do not count. Source: `dispatchBehindBytes`."""
+        return max(0, self._log.readable_end - max(self._derived.reput_from_offset, self._log.min_offset))
 
     @property
     def error(self) -> str | None:

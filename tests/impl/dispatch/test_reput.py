@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -15,6 +17,7 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.dispatch.arriving import Arrival
 from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.reput import ReputMessages
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
@@ -22,7 +25,7 @@ from tornpage.impl.message.key_hash import java_hash
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
-from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 from tornpage.impl.store import MessageStore
 
 MULTI = replace(config_of(), enable_multi_dispatch=True, enable_lmq=True)
@@ -55,6 +58,21 @@ def numbers(store: MessageStore, message: Message = MESSAGE) -> tuple[int, int]:
 
 
 # ---- waking and sleeping -----------------------------------------------------------------------------------------
+
+
+def test_a_position_below_an_empty_log_leaves_nothing_to_dispatch() -> None:
+    calls: list[int] = []
+
+    def dispatch(_log: object, readable_end: int) -> bool:
+        calls.append(readable_end)
+        assert len(calls) == 1, "it looks again and again"
+        return False  # as `Derived.dispatch` at the end of the log
+
+    derived = SimpleNamespace(error=None, reput_from_offset=0, dispatch=dispatch)
+    log = SimpleNamespace(min_offset=4096, readable_end=4096)
+    reput = ReputMessages(cast("Derived", derived), cast("MappedFileQueue", log), RunningFlags())
+    reput.drain()
+    assert reput.behind_bytes == 0
 
 
 def test_put_wakes_it_once_until_it_runs_and_it_sleeps_again(tmp_path: Path) -> None:
