@@ -46,7 +46,10 @@ class ReputMessages:
 
     @property
     def behind_bytes(self) -> int:
-        """Bytes that are readable and not dispatched yet; expired ones do not count. Source: `dispatchBehindBytes`."""
+        """Bytes that are readable and not dispatched yet, without expired ones.
+
+        Source: `dispatchBehindBytes`.
+        """
         return max(0, self._log.readable_end - max(self._derived.reput_from_offset, self._log.min_offset))
 
     @property

@@ -1,4 +1,4 @@
-"""A member shows the address of clients that the last greeting from the host of its leader named.
+"""A member shows the address of clients that a greeting from the host of its leader named.
 
 Symptom: `contract 8: a status`, because `leader_clients` was `10.0.0.9:1` for an unchanged store.
 Cause: the lab connects from the host of a member and greets as that member. A member has to believe this. The greeting
