@@ -79,7 +79,7 @@ def _hello(
     One that a member has to believe names the address of clients that the caller really has, because a member shows it.
     """
     text = (caller.group if group is None else group).encode()
-    is_believed = sender is receiver is group is None
+    is_believed = sender is None and receiver is None and group is None
     sender = caller.other if sender is None else sender
     head = struct.pack(">HHHH", 1, sender, caller.me if receiver is None else receiver, len(text))
     return frame(_HELLO, head + text + (caller.clients.encode() if is_believed else b"10.0.0.9:1"))
