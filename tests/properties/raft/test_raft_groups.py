@@ -139,7 +139,7 @@ def test_a_stranger_changes_no_group(greeting: Greeting, tracker: DirtyTracker) 
 @pytest.mark.parametrize(
     ("target", "name", "change", "contract", "sentence"),
     [
-        (RaftNode, "_take_transfers", lambda node, now_ms: None, 16, "a request .transfer. has no answer"),
+        (RaftNode, "_take_transfers", lambda node, now_ms: None, 16, "has no answer|whether a transfer is answered"),
         (RaftNode, "_refusal", lambda node, now_ms: RaftStatus.NOT_LEADER, 8, "is answered NOT_LEADER"),
         (RaftNode, "_due_ms", lambda node, now_ms: now_ms, 16, "without a pause|at rest steps"),
         (RaftEntries, "lose_role", lambda entries: None, 16, "after the end of the member"),
