@@ -428,7 +428,15 @@ def _live(
             serve(spec.open_store, root, requests=incoming, answers=outgoing)
         code = 0
     except BaseException as error:
+        code = _status_of(error) if isinstance(error, SystemExit) else code
         with suppress(BaseException):
             os.write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(code)
+
+
+def _status_of(error: SystemExit) -> int:
+    """Return the exit status of a Python program that ends with this exception."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1

@@ -26,7 +26,7 @@ from tornpage.properties.foreign.process import Died, StoreProcess
 from tornpage.properties.foreign.protocol import BadHandshake, Handshake, read_handshake
 from tornpage.properties.foreign.session import StoreSession
 from tornpage.properties.foreign.shapes.messages import MessagePromises
-from tornpage.properties.foreign.spec import CommandSpec
+from tornpage.properties.foreign.spec import CommandSpec, PythonSpec
 from tornpage.properties.foreign.syscalls import _MACHINES
 from tornpage.properties.foreign.watching import WatchedDirectory
 
@@ -190,6 +190,19 @@ def test_a_store_that_a_signal_without_a_name_ends_is_told(tmp_path: Path) -> No
     process = process_of("import os; input(); os.kill(os.getpid(), 40)", tmp_path)
     try:
         with pytest.raises(Died, match="is killed by signal 40 instead of answering hello"):
+            process.ask("hello")
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize(("given", "status"), [(7, 7), (None, 0), ("the disk is full", 1), (256, 0)])
+def test_a_python_store_that_exits_has_its_own_status(given: object, status: int, tmp_path: Path) -> None:
+    def exits(_directory: Path) -> Any:
+        raise SystemExit(given)
+
+    process = StoreProcess(PythonSpec(exits), tmp_path)
+    try:
+        with pytest.raises(Died, match=f"exits with {status} instead of answering hello"):
             process.ask("hello")
     finally:
         process.kill()
