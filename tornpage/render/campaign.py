@@ -17,6 +17,7 @@ from tornpage.properties.explore.crashes.campaign import CrashResult, Plan
 from tornpage.properties.explore.crashes.factors import EXCLUDED, FACTORS
 from tornpage.properties.explore.crashes.shards import Shard
 from tornpage.properties.findings import Finding
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.counterexample import failure_text, saved_finding
 from tornpage.reports.activation_names import shown_name, shown_names
 
@@ -188,7 +189,7 @@ def _failure_lines(result: CrashResult) -> list[str]:
         lines += ["", f"failure {number}: contract {broken.contract} is broken: {broken.sentence}"]
         lines.append(f"    tornpage replay {each.failure.case.token()}")
     broken_histories = sum(each.times for each in result.found)
-    return [*lines, "", f"{result.tally.all_states:,} crash states, {broken_histories} broken runs"]
+    return [*lines, "", f"{result.tally.all_states:,} crash states, {counted(broken_histories, 'broken run')}"]
 
 
 def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> list[str]:
@@ -212,10 +213,11 @@ def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> lis
 def _counts(result: CrashResult) -> list[str]:
     tally = result.tally
     return [
-        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} runs in "
-        f"{result.shards:,} shards, {result.seconds:.1f} s: {tally.states / max(result.seconds, 1e-9):,.0f} states/s",
+        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from "
+        f"{counted(tally.histories, 'run')} in {counted(result.shards, 'shard')}, {result.seconds:.1f} s: "
+        f"{tally.states / max(result.seconds, 1e-9):,.0f} states/s",
         f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
-        f"{result.repeated} runs repeated with equal results, {tally.proven_legal:,} images proved legal",
+        f"{counted(result.repeated, 'run')} repeated with equal results, {tally.proven_legal:,} images proved legal",
     ]
 
 
@@ -380,11 +382,12 @@ def _shard_tables(
 def _shards_text(outcome: Outcome, exercised: Exercised, stopped: str) -> str:
     figures = outcome.figures
     lines = [
-        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
-        f"runs in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
+        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from "
+        f"{counted(int(figures['histories']), 'run')} in {figures['shards_complete']} of {figures['shards']} shards, "
+        f"{figures['seconds']:.1f} s",
         f"{figures['distinct_images']:,} images distinct within their runs, {figures['proven_legal']:,} proved "
-        f"legal, {figures['repeated_histories']} runs repeated with equal results, "
-        f"{figures['canaries']} canaries caught",
+        f"legal, {counted(int(figures['repeated_histories']), 'run')} repeated with equal results, "
+        f"{counted(int(figures['canaries']), 'canary', 'canaries')} caught",
         _pairs_sentence(exercised),
     ]
     for finding in outcome.findings[:10]:
