@@ -18,7 +18,8 @@ _PAUSE_AFTER_FAILURE_MS = 1_000
 class Service(Protocol):
     """One background service of a store.
 
-    It never sleeps, and its only clock is the time passed to `step`.
+    It never sleeps, and its only clock is the time passed to `step`. An attribute `rest_ms` is optional: the pause in
+    milliseconds between the end of a round and the begin of the next one. Requests of the pause share that round.
     """
 
     @property
@@ -63,6 +64,7 @@ class ThreadRunner:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._rest_s: float = getattr(service, "rest_ms", 0) / 1_000
         self._guard = threading.RLock()  # used in `with` instead of the condition, which an interrupt may leave locked
         self._state = threading.Condition(self._guard)
         self._has_work = False
@@ -130,6 +132,8 @@ class ThreadRunner:
     def _run(self) -> None:
         while self._sleep():
             self._step()
+            if self._rest_s:
+                time.sleep(self._rest_s)
 
     def _sleep(self) -> bool:
         """Wait for work or for the next round; return False after `stop`."""

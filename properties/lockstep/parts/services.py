@@ -89,6 +89,16 @@ class _Stage:
         self.done += 1
         return _step_at(self.steps, self.done)
 
+    def rest(self, seconds: float) -> None:
+        """Let the events of a sleep happen; none of them ends it."""
+        self.trace.append(("rest", self.now, seconds))
+        end = self.now + round(seconds * 1_000)
+        while self.events and self.events[0][0] <= end:
+            at, kind = self.events.pop(0)
+            self.now = max(self.now, at)
+            self.do(kind)
+        self.now = end
+
 
 def _step_at(steps: list[_Step], number: int) -> _Step:
     """Return what a step does, counted from 1.
@@ -159,7 +169,7 @@ def _staged(stage: _Stage) -> Iterator[None]:
     threads = SimpleNamespace(
         RLock=_Lock, Condition=lambda _: _Condition(stage), Thread=thread, current_thread=lambda: None
     )
-    clock = SimpleNamespace(monotonic_ns=lambda: stage.now * 1_000_000 + 999_999)
+    clock = SimpleNamespace(monotonic_ns=lambda: stage.now * 1_000_000 + 999_999, sleep=stage.rest)
     with patch.multiple(runner, threading=threads, time=clock):
         yield
 
@@ -171,10 +181,12 @@ def _run(rng: random.Random, *, has_threads: bool) -> None:
     for number in range(_EVENTS):
         at += rng.choice((0, 1, 9, 10, 11, 400, 1_000))
         events.append((at, "stop" if number == _EVENTS - 1 else rng.choice(("wake", "wake", "pass"))))
-    stage = _Stage(steps, list(events), has_threads, began)
-    trace = [] if not has_threads else _expected(steps, list(events), began, first_due)
+    stage, rest_ms = _Stage(steps, list(events), has_threads, began), rng.choice((0, 0, 1, 10))
+    trace = [] if not has_threads else _expected(steps, list(events), began, first_due, rest_ms)
     with _staged(stage):
         service = SimpleNamespace(name="s", step=lambda now: _stepped(stage, now))
+        if rest_ms:
+            service.rest_ms = rest_ms
         running = ThreadRunner(service)
         acts: dict[str, Callable[[], object]] = {"wake": running.wake, "stop": running.stop, "pass": lambda: None}
         stage.do = lambda kind: acts[kind]()
@@ -220,16 +232,15 @@ def _stepped(stage: _Stage, now: int) -> int | None:
 
 
 def _expected(
-    steps: list[_Step], events: list[tuple[int, str]], now: int, first_due: int | None
+    steps: list[_Step], events: list[tuple[int, str]], now: int, first_due: int | None, rest_ms: int
 ) -> list[tuple[object, ...]]:
-    """Return the steps and waits of a runner.
+    """Return the steps, rests and waits of a runner.
 
-    It is started, or a step is requested if there is no first due time.
+    It is started, or a step is requested if there is no first due time. `rest_ms` follows each step.
     """
-    trace, done, is_asked = list[tuple[object, ...]](), 0, first_due is None
+    trace, done, is_asked, is_stopped = list[tuple[object, ...]](), 0, first_due is None, False
     due = None if first_due is None else now + first_due
     while True:
-        is_stopped = False
         while not is_asked and not is_stopped and (due is None or due > now):
             trace.append(("wait", now, None if due is None else (due - now) / 1_000))
             if not events or (due is not None and events[0][0] > due):
@@ -259,6 +270,16 @@ def _expected(
             due = began + _FAILURE_PAUSE_MS
         else:
             due = None if step.due_in_ms is None else now + step.due_in_ms
+        if rest_ms:
+            trace.append(("rest", now, rest_ms / 1_000))
+            end = now + rest_ms
+            while events and events[0][0] <= end:
+                _, happened = events.pop(0)
+                is_asked |= happened == "wake"
+                if happened == "stop":
+                    trace.append(("join",))
+                    is_stopped = True
+            now = end
 
 
 def _without_threads(running: ThreadRunner, stage: _Stage, first_due: int | None) -> None:

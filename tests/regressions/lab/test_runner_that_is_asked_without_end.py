@@ -9,6 +9,6 @@ from tornpage.properties.lockstep.parts.services import _STEPS_MAX, _expected, _
 
 
 def test_a_runner_whose_steps_ask_for_others_ends() -> None:
-    trace = _expected([_Step(0, 0, None, is_asked=True)], [(5, "stop")], 0, None)
+    trace = _expected([_Step(0, 0, None, is_asked=True)], [(5, "stop")], 0, None, 0)
     assert len(trace) == _STEPS_MAX + 2
     assert trace[-1] == ("join",)
