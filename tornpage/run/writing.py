@@ -92,17 +92,24 @@ def writing(path: str | os.PathLike[str], *, option: str) -> Iterator[None]:
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write a file of text, whole or not at all. A file that exists is replaced.
 
-    Raises OSError.
+    A link stays, and the file that it names is written. A device or a pipe gets the text as it is.
+
+    Raises OSError, and UnicodeEncodeError before anything is written.
     """
-    target = Path(path)
+    data, named = text.encode(), Path(path)
+    if named.exists() and not named.is_file():
+        named.write_bytes(data)
+        return
+    target = Path(os.path.realpath(named))
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_bytes(data)
         beside.replace(target)
     except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def unwritable(error: OSError, path: str | os.PathLike[str], *, option: str) -> str:

@@ -4,6 +4,7 @@ Messages did not name the file. A target without methods was reported as a broke
 """
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -100,16 +101,48 @@ def test_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     kept = tmp_path / "kept.html"
     kept.write_text("before")
 
-    def full(path: Path, text: str, **_: object) -> int:
+    def full(path: Path, _: bytes) -> int:
         path.touch()
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     for path in (kept, tmp_path / "new.html"):
         with pytest.raises(OSError, match="No space left") as raised:
             write_whole(path, "text")
         assert raised.value.filename == str(path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"kept.html": "before"}
+
+
+def test_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: an interrupt or a text without an encoding left a hidden file beside the page."""
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "page.html", "\udcff")
+
+    def interrupted(path: Path, _: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "page.html", "text")
+    assert not list(tmp_path.iterdir())
+
+
+def test_link_and_pipe_stay(tmp_path: Path) -> None:
+    """Regression: `--html /dev/null --overwrite` replaced the device by a page, and a link by a file."""
+    page, link, pipe = tmp_path / "page.html", tmp_path / "link.html", tmp_path / "pipe"
+    page.write_text("before")
+    link.symlink_to(page)
+    write_whole(link, "text")
+    assert link.is_symlink()
+    assert page.read_text() == "text"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "text")
+        assert os.read(reader, 100) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("is_new", [True, False])
