@@ -148,12 +148,15 @@ class CampaignFiles:
                     writer.write_table(pq.read_table(pa.BufferReader(content)).cast(schema))
         for page in self._pages_of(shard):
             page.path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self._pages.rmdir()  # once it is empty
 
     def keep_lost(self, shard: int, row: Row) -> None:
         """Write the only row of a shard that is lost until it is run again; its pages stay."""
         _write(parquet_of([row], self.table), self._file_of(shard))
+
+    def remove_empty_folder(self) -> None:
+        """Remove the folder of pages if it is empty. No worker may write a page meanwhile."""
+        with suppress(OSError):
+            self._pages.rmdir()
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 

@@ -219,6 +219,7 @@ def run_serial(
                 break
             counted.turn(turn, end)
             turn, is_over = Turn(shard, end.progress, keep_every_s), end.is_last
+    files.remove_empty_folder()
 
 
 def campaign(
@@ -256,3 +257,4 @@ def campaign(
         return None if answer.is_last else Turn(turn.shard, answer.progress, keep_every_s)
 
     do_each(spark, first_turns(), partial(take, kind, place), keep)
+    files.remove_empty_folder()

@@ -15,7 +15,7 @@ from tornpage.pipeline.campaign.campaign import CrashCampaign, prepare_output, r
 from tornpage.pipeline.campaign.files import CampaignFiles, parquet_of, shared_place
 from tornpage.pipeline.campaign.summary import CURVE_POINTS, Summary, _add_in_order, summary_of, summary_of_rows
 from tornpage.pipeline.campaign.turns import run_serial
-from tornpage.pipeline.rows.outputs import OutputTaken
+from tornpage.pipeline.rows.outputs import OutputTaken, whole
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import Failure, replay
 from tornpage.properties.disk.dirty import choose_tracker
@@ -195,6 +195,22 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, explored: list[str]) 
     assert summary_of(CampaignFiles(out), [0, 1]).result_hash == result_hash(expected)
 
 
+def test_end_of_a_shard_lets_another_write_its_first_page(tmp_path: Path) -> None:
+    """Regression: the last turn of a shard removed the empty folder in which another worker made its page."""
+    pytest.importorskip("pyarrow")
+    files, page = CampaignFiles(tmp_path), tmp_path / "progress/shard-000001-0000000-0000000.parquet"
+    content = parquet_of([files.table.row(kind="shard")])
+    with whole(page) as unfinished:
+        files.keep_shard(0, 0, content)
+        unfinished.write_bytes(content)
+    assert page.exists()
+    files.remove_empty_folder()
+    assert page.exists()
+    page.unlink()
+    files.remove_empty_folder()
+    assert not page.parent.exists()
+
+
 def test_progress_of_pages_is_the_progress_of_the_runs(tmp_path: Path) -> None:
     """A resumed shard must know all failures, hits and counts of its kept runs."""
     pytest.importorskip("pyarrow")
@@ -222,7 +238,7 @@ def test_pages_that_overlap_are_followed_from_the_first_run(tmp_path: Path) -> N
     assert CrashCampaign().progress(files, SHARDS[0]).runs == 4
     files.keep_shard(0, 4, parquet_of([rows[4], last]))
     assert [row["seed"] for row in files.rows([0])] == ["3:0", "3:1", "3:2", "3:3", "3:4", ""]
-    assert not (tmp_path / "progress").exists()
+    assert not list((tmp_path / "progress").iterdir())
     with pytest.raises(OutputTaken, match=r"lacks pages of shard 1 before run 2; use --resume"):
         files.keep_shard(1, 2, parquet_of([rows[4], last]))
 
