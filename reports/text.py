@@ -3,7 +3,7 @@
 Characters that change the reading direction are made visible too.
 """
 
-__all__ = ["listed", "number", "shortened", "tick", "visible"]
+__all__ = ["counted", "listed", "number", "shortened", "tick", "visible"]
 
 
 def visible(text: str) -> str:
@@ -32,6 +32,11 @@ def number(value: float) -> str:
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def counted(count: float, one: str, several: str = "") -> str:
+    """Return a number with its word: 1 record, 2 records."""
+    return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
 
 
 def tick(value: float) -> str:

@@ -23,6 +23,7 @@ from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
 from tornpage.properties.decode.record import END_RESERVE_BYTES
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.judge.shape import SettingsOverride, delays_of
 
 __all__ = [
@@ -134,32 +135,40 @@ class RepairPlan:
         """Return the plan for people, a sentence each."""
         salvage = self.salvage
         files = len([base for base in salvage.layout.bases if base < salvage.end]) or 1
-        said = [f"copy {self.kept_records:,} records in {files:,} log files to {self.target}, each at its offset"]
+        said = [
+            f"copy {counted(self.kept_records, 'record')} in {counted(files, 'log file')} to {self.target}, each "
+            "at its offset"
+        ]
         if self.log_file_bytes is not None:
-            said = [f"copy {self.kept_records:,} records to {self.target}, in their order"]
+            said = [f"copy {counted(self.kept_records, 'record')} to {self.target}, in their order"]
         said += [
             f"read {each.file} as commitlog/{each.base_offset:020}, which its records state"
             for each in salvage.misnamed
         ]
         if salvage.fillers:
-            said.append(f"fill {salvage.lost_bytes:,} bytes of lost records with {len(salvage.fillers):,} fillers")
+            said.append(
+                f"fill {salvage.lost_bytes:,} bytes of lost records with {counted(len(salvage.fillers), 'filler')}"
+            )
         if salvage.losses.messages:
-            said.append(f"report {salvage.losses.messages:,} lost messages: {self._lost_text()}")
+            said.append(f"report {counted(salvage.losses.messages, 'lost message')}: {self._lost_text()}")
         if salvage.corrections:
             said.append(
-                f"correct topic, queue, queue offset or flags of {len(salvage.corrections):,} records, by their queues "
+                f"correct topic, queue, queue offset or flags of {counted(len(salvage.corrections), 'record')}, "
+                "by their queues "
                 "and neighbours"
             )
         if salvage.numbering.without_place:
             said.append(
-                f"keep {len(salvage.numbering.without_place):,} records in the log without a place in a queue: another "
+                f"keep {counted(len(salvage.numbering.without_place), 'record')} in the log without a place in a "
+                "queue: another "
                 "record has their number"
             )
         for topic, offset in sorted(salvage.numbering.reused.items()):
             said.append(f"take the records of {topic} before offset {offset} for those of a deleted topic")
         if salvage.restored or salvage.left_in_quarantine:
             said.append(
-                f"put back {salvage.restored:,} records of quarantine/; {salvage.left_in_quarantine:,} stay there, "
+                f"put back {counted(salvage.restored, 'record')} of quarantine/; {salvage.left_in_quarantine:,} "
+                "stay there, "
                 "since later records have their place"
             )
         said.append("make all consume queues from the log")
@@ -178,7 +187,8 @@ class RepairPlan:
         if self.bit_maps:
             queues = ", ".join(f"{queue} ({units:,})" for queue, units in sorted(self.bit_maps.items()))
             said.append(
-                f"leave out the bit maps of {sum(self.bit_maps.values()):,} units, which are not in the log: {queues}; "
+                f"leave out the bit maps of {counted(sum(self.bit_maps.values()), 'unit')}, which are not in the "
+                f"log: {queues}; "
                 "a broker filters these messages by their properties"
             )
         return [*said, *self.notes]
@@ -279,7 +289,9 @@ def plan_repair(
             "make no index, since its number of slots is unknown (--broker-config); tornpage builds it at the next open"
         )
     if salvage.losses.unfillable:
-        notes.append(f"leave {len(salvage.losses.unfillable):,} stretches that are too short for a record")
+        notes.append(
+            f"leave {counted(len(salvage.losses.unfillable), 'stretch', 'stretches')} that are too short for a record"
+        )
     plan = RepairPlan(
         store,
         facts,
@@ -392,7 +404,9 @@ def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | 
     if "maxHashSlotNum" in settings and "maxIndexNum" in settings:
         slots, entries = settings["maxHashSlotNum"], settings["maxIndexNum"]
         if entries < _ENTRIES_MIN or index_file_bytes(slots=slots, entries=entries) > _FILE_BYTES_MAX:
-            raise RepairRefused(f"no index file has {slots} slots and {entries} entries; correct --broker-config")
+            raise RepairRefused(
+                f"no index file has {slots} slots and {counted(entries, 'entry', 'entries')}; correct --broker-config"
+            )
         return IndexShape(slots, entries)
     shapes = Counter(IndexShape(part.slots, part.entries_max) for part in store.index.parts if part.slots is not None)
     return max(shapes, key=lambda shape: (shapes[shape], shape.slots), default=None)

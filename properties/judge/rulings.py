@@ -109,7 +109,7 @@ class Ruling:
         return replace(self, file=file, contract=self.contract if contract is None else contract)
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def counted(count: float, one: str, several: str = "") -> str:
     """Return a number with its word: 1 record, 2 records."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 

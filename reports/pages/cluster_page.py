@@ -17,6 +17,7 @@ from tornpage.reports.plots.svg import inline_svg
 from tornpage.reports.promises import promise_of
 from tornpage.reports.results.tables import Caption
 from tornpage.reports.shape import Count, Scalar, shaped
+from tornpage.reports.text import counted
 
 __all__ = ["ClusterExample", "read_cluster_example", "render_cluster_example"]
 
@@ -46,7 +47,7 @@ class NodeState:
         if not self.is_up:
             return f"{self.role}, down"
         begin = f"begins at {self.begin}, " if self.begin else ""
-        waiting = f", {self.waiting_puts} puts wait" if self.waiting_puts else ""
+        waiting = f", {counted(self.waiting_puts, 'put waits', 'puts wait')}" if self.waiting_puts else ""
         return f"{self.role}, {begin}ends at {self.end}, durable to {self.flushed}{waiting}"
 
 
@@ -78,7 +79,7 @@ class SentFrame:
         """How much of the frame has arrived, in words."""
         if self.arrived_bytes == self.size_bytes:
             return "arrived"
-        return f"{self.arrived_bytes} bytes arrived" if self.arrived_bytes else "did not arrive"
+        return f"{counted(self.arrived_bytes, 'byte')} arrived" if self.arrived_bytes else "did not arrive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tornpage.reports.plots.svg import WIDE_IN, inline_svg
 from tornpage.reports.promises import promise_of
 from tornpage.reports.results.tables import Caption, FactRow, PageMapRow, PageRow
 from tornpage.reports.shape import Count, Scalar, shaped
+from tornpage.reports.text import counted
 
 __all__ = ["Counterexample", "headline_of", "read_counterexample", "render_counterexample"]
 
@@ -202,7 +203,7 @@ def headline_of(example: Counterexample) -> str:
     if not missing:
         return example.sentence
     count = len(promised)
-    said = "1 message was acknowledged" if count == 1 else f"{count} messages were acknowledged"
+    said = f"{counted(count, 'message was', 'messages were')} acknowledged"
     return f"{said} as safe, {count - missing} came back"
 
 
@@ -238,7 +239,7 @@ def _grid(example: Counterexample) -> tuple[CellRow, ...]:
     for page in example.pages:
         history = histories.get((page.file, page.number), PageHistory(page.file, page.number, (), ()))
         style = FATES.get(page.fate)
-        versions = f", {page.versions} version{'' if page.versions == 1 else 's'} since its last sync"
+        versions = f", {counted(page.versions, 'version')} since its last sync"
         rows.setdefault(page.file, []).append(
             Cell(
                 page.number,

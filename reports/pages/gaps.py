@@ -10,7 +10,7 @@ from tornpage.reports.results.causes import Cause, causes_of
 from tornpage.reports.results.mutants import summarise_mutants
 from tornpage.reports.results.summaries import summarise_activation
 from tornpage.reports.results.tables import Run, StepRow
-from tornpage.reports.text import listed
+from tornpage.reports.text import counted, listed
 
 __all__ = ["BrokenPromise", "Headline", "gaps_of", "headline_of", "planted_bug"]
 
@@ -160,7 +160,7 @@ def gaps_of(run: Run) -> list[str]:
         if never:
             gaps.append(f"No strategy found these planted bugs: {_some(list(never), 'Scoreboard')}.")
         lost = sum(row.lost for row in run.scoreboard.rows)
-        gaps += [f"{lost} trials have no result."] if lost else []
+        gaps += [f"{counted(lost, 'trial has', 'trials have')} no result."] if lost else []
     if run.mutants is not None:
         gaps += _mutant_gaps(run)
     for name, sentence in _NOT_RUN if run.record.command == _JOB and run.scoreboard is None else ():
@@ -206,7 +206,7 @@ def _mutant_gaps(run: Run) -> list[str]:
 
 
 def _mutants(count: int) -> str:
-    return "1 mutant" if count == 1 else f"{count} mutants"
+    return counted(count, "mutant")
 
 
 def _some(names: Sequence[str], section: str) -> str:

@@ -8,7 +8,7 @@ from tornpage.reports.pages.templating import rendered, write_page
 from tornpage.reports.plots.figures import Drawing
 from tornpage.reports.plots.power_loss import by_guarantee, by_version
 from tornpage.reports.results.power_loss import ANY, Counterexample, PowerLoss, read_power_loss, version_key
-from tornpage.reports.text import listed, number
+from tornpage.reports.text import counted, listed, number
 
 __all__ = ["PAGE", "build_power_loss_page", "render_power_loss"]
 
@@ -114,7 +114,8 @@ def _headline(found: PowerLoss, writer: str) -> str:
     peers = sorted({row.peer for row in rows}, key=version_key)
     peer = REFERENCE if REFERENCE in peers else peers[0]
     shares = [
-        f"{row.share:.1%} of {row.states:,} states on disk {row.disk} ({row.interval[0]:.1%} to {row.interval[1]:.1%})"
+        f"{row.share:.1%} of {counted(row.states, 'state')} on disk {row.disk} "
+        f"({row.interval[0]:.1%} to {row.interval[1]:.1%})"
         for row in rows
         if row.peer == peer
     ]
@@ -123,7 +124,7 @@ def _headline(found: PowerLoss, writer: str) -> str:
     name = peer.replace("rocketmq:", "RocketMQ ")
     return (
         f"{name} breaks at least one number in {listed(shares)}. tornpage breaks one in {number(own)} of all "
-        f"{number(states)} states."
+        f"{counted(states, 'state')}."
     )
 
 

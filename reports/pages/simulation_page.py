@@ -24,7 +24,7 @@ from tornpage.reports.results.budgets import (
 )
 from tornpage.reports.results.experiment_tables import ExperimentTable, read_experiments
 from tornpage.reports.results.tables import BudgetRecord, Caption, RunRecord, read_run
-from tornpage.reports.text import number
+from tornpage.reports.text import counted, number
 
 __all__ = ["PAGE", "Limits", "build_simulation_page", "render_simulation"]
 
@@ -136,7 +136,7 @@ def _policies(rows: Sequence[Against], budget: BudgetRecord) -> Policies:
     if met:
         answer = (
             f"{best.cost.policy} uses least of the budget: put p99 {_us(best.cost.put_p99_us)}, a power loss takes "
-            f"{_loss(best)}. {met} of {len(rows)} policies meet the budget."
+            f"{_loss(best)}. {met} of {counted(len(rows), 'policy', 'policies')} meet the budget."
         )
     else:
         answer = (
@@ -170,7 +170,7 @@ def _policy_cells(row: Against) -> tuple[str, ...]:
 def _loss(row: Against) -> str:
     if not row.cost.loss_messages:
         return "no acknowledged message"
-    return f"at most {_ms(row.cost.loss_ms)}, {number(row.cost.loss_messages)} messages"
+    return f"at most {_ms(row.cost.loss_ms)}, {counted(row.cost.loss_messages, 'message')}"
 
 
 def _us(value: float) -> str:
@@ -189,7 +189,7 @@ def _headline(record: RunRecord, experiments: Sequence[Shown], policies: Policie
         return Headline(word, policies.answer, "good" if policies.met else "unsure")
     if not experiments:
         return Headline("no results", "The run ended before any experiment was done.", "unsure")
-    count = f"{len(experiments)} experiments answered" if len(experiments) > 1 else "1 experiment answered"
+    count = f"{counted(len(experiments), 'experiment')} answered"
     return Headline(count, "Each answer is below its question.", "")
 
 

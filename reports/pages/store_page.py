@@ -15,7 +15,7 @@ from tornpage.reports.pages.templating import rendered
 from tornpage.reports.pages.tiles import Tile
 from tornpage.reports.plots.filemap import RUN_STYLES, FileMap, lines_of
 from tornpage.reports.shape import Count, Scalar, shaped
-from tornpage.reports.text import number
+from tornpage.reports.text import counted, number
 
 __all__ = ["StoreReport", "read_store_report", "render_store_report"]
 
@@ -81,7 +81,7 @@ class StoreIndex:
     def health(self) -> str:
         """Its condition in a word or two."""
         if self.problems:
-            return f"{self.problems} broken links"
+            return counted(self.problems, "broken link")
         if self.slots is None:
             return "empty" if not self.entries else "slots unknown"
         return "not compared" if self.problems is None else "sound"
@@ -172,10 +172,10 @@ def _headline(report: StoreReport) -> Headline:
     tears = sum(finding.severity == "tear" for finding in report.findings)
     match report.verdict:
         case "holds":
-            more = f" A crash left {number(tears)} torn places that recovery repairs." if tears else ""
+            more = f" A crash left {counted(tears, 'torn place')} that recovery repairs." if tears else ""
             return Headline("sound", f"Everything that was promised is there and correct.{more}", "good")
         case "broken":
-            places = f"{number(damages)} finding{'' if damages == 1 else 's'} of damage"
+            places = f"{counted(damages, 'finding')} of damage"
             said = f"{places}: promised data is missing or wrong."
             return Headline("damaged", f"{said} Each finding says what to do.", "bad")
         case "unknown":
@@ -209,10 +209,10 @@ def _tiles(report: StoreReport) -> tuple[Tile, ...]:
         Tile(number(counts[2]), "notes"),
     ]
     if isinstance(records, int):
-        tiles.append(Tile(number(records), "records", f"in {number(len(logs))} log files"))
-    tiles.append(Tile(number(messages), "messages in queues", f"{number(len(report.queues))} queues"))
+        tiles.append(Tile(number(records), "records", f"in {counted(len(logs), 'log file')}"))
+    tiles.append(Tile(number(messages), "messages in queues", counted(len(report.queues), "queue")))
     entries = sum(index.entries for index in report.indexes)
-    return (*tiles, Tile(number(entries), "index entries", f"{number(len(report.indexes))} index files"))
+    return (*tiles, Tile(number(entries), "index entries", counted(len(report.indexes), "index file")))
 
 
 def _legend(files: Sequence[FileMap], kind: str) -> list[tuple[str, int, int, str]]:

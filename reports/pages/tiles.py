@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tornpage.reports.results.causes import Cause
 from tornpage.reports.results.summaries import summarise_activation, summarise_discovery
 from tornpage.reports.results.tables import Run
-from tornpage.reports.text import number
+from tornpage.reports.text import counted, number
 
 __all__ = ["Tile", "tiles_of"]
 
@@ -46,7 +46,7 @@ def _findings(run: Run, causes: Sequence[Cause]) -> Tile:
     if not count:
         return Tile("0", "findings", tone="good" if run.record.verdict == "holds" else "")
     grave = any(cause.severity in ("broken", "damage", "error", "harness") for cause in causes)
-    said = f"{number(len(causes))} cause{'' if len(causes) == 1 else 's'}"
+    said = counted(len(causes), "cause")
     return Tile(number(count), "finding" if count == 1 else "findings", said, "bad" if grave else "unsure")
 
 
@@ -90,7 +90,7 @@ def _discovered(run: Run) -> Tile | None:
         return None
     new = round(found.tail_recovered)
     return Tile(
-        number(new), "new outcomes in the last 10 % of the run", f"and {number(round(found.tail_images))} new images"
+        number(new), "new outcomes in the last 10 % of the run", f"and {counted(round(found.tail_images), 'new image')}"
     )
 
 
@@ -109,7 +109,7 @@ def _canary(run: Run) -> Tile | None:
     canaries, shards = _figure(run, "canaries"), _figure(run, "shards_complete")
     if canaries is None:
         return None
-    said = "" if shards is None else f"in {number(shards)} shards"
+    said = "" if shards is None else f"in {counted(shards, 'shard')}"
     return Tile(number(canaries), "canaries caught", said, "good" if shards is None or canaries >= shards else "")
 
 

@@ -22,7 +22,7 @@ from tornpage.reports.palette import series_style
 from tornpage.reports.plots.figures import Drawing, drawing, legend_in
 from tornpage.reports.results.history import HistoryRow, read_history
 from tornpage.reports.results.tables import Caption
-from tornpage.reports.text import number, shortened
+from tornpage.reports.text import counted, number, shortened
 
 __all__ = ["PAGE", "Trend", "build_trends", "causes_over_time", "plot_trend", "render_trends", "trend_of"]
 
@@ -95,12 +95,12 @@ def headline_of(rows: Sequence[HistoryRow]) -> Headline:
     if not newest:
         return Headline("no runs", "The history has no run without a planted bug.", "unsure")
     counts = dict(_counts([row.verdict or "not judged" for row in newest]))
-    kinds = f"{len(newest)} kind{'' if len(newest) == 1 else 's'} of runs"
+    kinds = f"{counted(len(newest), 'kind')} of runs"
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
     sentence = f"The newest run of each of {kinds}: {said}."
     vacuous = [row for row in rows if row.verdict in _SHOW_NOTHING]
     if vacuous:
-        sentence += f" {len(vacuous)} of all {len(rows)} runs were vacuous or undecided, and show nothing."
+        sentence += f" {len(vacuous)} of all {counted(len(rows), 'run')} were vacuous or undecided, and show nothing."
     if counts.get("broken") or counts.get("harness"):
         return Headline("broken", sentence, "bad")
     if set(counts) - {"holds", "not judged"}:

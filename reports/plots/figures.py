@@ -25,7 +25,7 @@ from tornpage.reports.results.summaries import (
     summarise_stalls,
 )
 from tornpage.reports.results.tables import Caption, DiscoveryRow, LatencyRow, PageMapRow, RiskRow, StallRow, Table
-from tornpage.reports.text import number
+from tornpage.reports.text import counted, number
 
 __all__ = [
     "Drawing",
@@ -215,7 +215,7 @@ def _map_sentence(grid: PageGrid) -> str:
         "Durable: covered by a sync. Of other pages a power loss may keep any version: the newest (kept), that of the "
         "last sync (lost), one between (older), or a mixture by sector (torn)."
     )
-    left_out = f" {number(grid.lines_left_out)} lines did not fit and are in the table only."
+    left_out = f" {counted(grid.lines_left_out, 'line')} did not fit; the table has all of them."
     return sentence + (left_out if grid.lines_left_out else "")
 
 

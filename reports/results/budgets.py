@@ -14,6 +14,7 @@ from tornpage.reports.errors import ReportError
 from tornpage.reports.results.experiment_tables import About, Axis, Chart, ExperimentTable, Row
 from tornpage.reports.results.tables import BudgetRecord, Caption
 from tornpage.reports.shape import Count, Positive, read_json, shaped
+from tornpage.reports.text import counted
 
 __all__ = [
     "Against",
@@ -169,7 +170,7 @@ def sweep_table(points: Sequence[SweepPoint], caption: Caption) -> ExperimentTab
             name="sweep",
             title="Cost and risk of each policy",
             question="What does each policy cost, and what does a power loss take?",
-            setting=f"{len(points)} simulated points under {loads} load{'' if loads == 1 else 's'}.",
+            setting=f"{counted(len(points), 'simulated point')} under {counted(loads, 'load')}.",
             answer="Lower is safer, further left is faster; a policy that waits for its sync loses nothing.",
             chart=Chart(
                 "points",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tornpage.reports.results.intervals import interval
 from tornpage.reports.shape import Count, Positive
-from tornpage.reports.text import number
+from tornpage.reports.text import counted, number
 
 __all__ = [
     "RATE_COLUMNS",
@@ -88,7 +88,7 @@ class MutantSummary:
         """The result in one sentence."""
         said = (
             f"The strategies killed {self.countable.said} (95 %: {self.countable.interval}) of "
-            f"{number(self.countable.total)} mutants that are not presumed equivalent."
+            f"{counted(self.countable.total, 'mutant')} that are not presumed equivalent."
         )
         if self.unit_tests.total:
             said += f" The unit tests killed {self.unit_tests.said} of {number(self.unit_tests.total)}."

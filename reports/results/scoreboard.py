@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from tornpage.reports.palette import series_style
 from tornpage.reports.shape import Count, Positive
-from tornpage.reports.text import number, shortened
+from tornpage.reports.text import counted, number, shortened
 
 __all__ = [
     "SCORE_COLUMNS",
@@ -206,7 +206,9 @@ def _speed(row: ScoreRow) -> float:
 def score_cells(row: ScoreRow) -> tuple[str, ...]:
     """Return a row of the table, in the order of SCORE_COLUMNS."""
     interval = f"{_or_beyond(row.median_s_low)} to {_or_beyond(row.median_s_high)}"
-    said = "; ".join(row.signatures) or ("nothing" if not row.lost else f"{row.lost} trials without a result")
+    said = "; ".join(row.signatures) or (
+        "nothing" if not row.lost else f"{counted(row.lost, 'trial')} without a result"
+    )
     return (
         row.bug,
         row.strategy,
@@ -233,8 +235,8 @@ def small_sentence(rows: Sequence[SmallFailureRow]) -> str:
         return "None could be shrunk."
     operations, pages = median(row.operations for row in made), median(row.lost_pages for row in made)
     return (
-        f"The shortest failure of {number(len(made))} bugs, made small: in the middle {number(operations)} operations "
-        f"and {number(pages)} lost pages."
+        f"The shortest failure of {counted(len(made), 'bug')}, made small: in the middle "
+        f"{counted(operations, 'operation')} and {counted(pages, 'lost page')}."
     )
 
 

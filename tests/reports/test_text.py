@@ -2,7 +2,7 @@
 
 import pytest
 
-from tornpage.reports.text import listed, number, shortened, tick, visible
+from tornpage.reports.text import counted, listed, number, shortened, tick, visible
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,14 @@ def test_tick_is_shorter_still(value: float, told: str) -> None:
 )
 def test_listed_reads_as_a_sentence(words: list[str], told: str) -> None:
     assert listed(words) == told
+
+
+def test_word_of_one_is_singular() -> None:
+    assert [counted(value, "record") for value in (0, 1, 1.0, 1.5, 2_000)] == [
+        "0 records",
+        "1 record",
+        "1 record",
+        "1.5 records",
+        "2,000 records",
+    ]
+    assert [counted(value, "entry", "entries") for value in (1, 2)] == ["1 entry", "2 entries"]

@@ -10,6 +10,7 @@ import click
 from tornpage.cli import options
 from tornpage.cli.document import Outcome, emit, refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 from tornpage.run.directory import temporary_directory
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _failure(failed: "Failed", place: str) -> dict[str, str]:
 def _text(result: "SuiteResult", place: str, findings: Sequence[Mapping[str, str]]) -> str:
     machine = result.machine
     lines = [
-        f"{machine.processor}, {machine.cores} cores, {machine.kernel}, {machine.python}",
+        f"{machine.processor}, {counted(machine.cores, 'core')}, {machine.kernel}, {machine.python}",
         f"{machine.file_system} at {place}",
         "",
         f"{'figure':<28}{'median':>14} {'unit':<10}{'lowest':>14}{'highest':>14}{'rounds':>8}",

@@ -10,6 +10,7 @@ from tornpage.cli import options
 from tornpage.cli.document import not_printed, refuse, say, warn
 from tornpage.cli.progress import bytes_progress
 from tornpage.outcomes.exporting import FORMATS, write_rows
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.redacting import Showing, showing
 from tornpage.run.writing import new_file
 
@@ -115,8 +116,8 @@ def command(
         there = f"; topics there: {', '.join(names[:_TOPICS_SHOWN])}{more}" if names and not redact else ""
         warn(f"no record of the topic that was asked for was read{there}")
     skipped = f", {told.unreadable_bytes:,} bytes without a valid record" if told.unreadable_bytes else ""
-    lost = f", {told.fillers:,} fillers left out" if told.fillers else ""
-    say(f"{told.rows:,} of {told.read:,} messages exported{skipped}{lost}")
+    lost = f", {counted(told.fillers, 'filler')} left out" if told.fillers else ""
+    say(f"{told.rows:,} of {counted(told.read, 'message')} exported{skipped}{lost}")
     sys.exit(3 if told.errors else 0)
 
 

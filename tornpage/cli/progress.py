@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from tornpage.cli.document import say
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -123,7 +124,7 @@ def simulation_progress(messages: float) -> Iterator[Callable[[int, str], None]]
         def show(sent: int, table: str) -> None:
             draw(
                 sent,
-                lambda seconds: f"{sent:,} messages" if table else told(sent, messages, "messages", seconds),
+                lambda seconds: counted(sent, "message") if table else told(sent, messages, "messages", seconds),
                 table and f"table {table}",
             )
 
@@ -203,8 +204,8 @@ def shrinking_lines() -> Callable[[int, int, int, int], None]:
         nonlocal last
         if monotonic() - last >= _SHRINKING_LINE_EVERY_S:
             last = monotonic()
-            left = f"{operations} operations, {losses} lost writes"
-            say(f"shrinking failure {number}: {tries:,} replays, {left} left")
+            left = f"{counted(operations, 'operation')}, {counted(losses, 'lost write')}"
+            say(f"shrinking failure {number}: {counted(tries, 'replay')}, {left} left")
 
     return line
 
@@ -217,7 +218,7 @@ def shrinking_progress(*, seconds: float) -> Iterator[Callable[[int, int, int], 
 
         def show(tries: int, operations: int, losses: int) -> None:
             gone = monotonic() - started
-            so_far = f"{operations} operations and {losses} lost writes"
+            so_far = f"{counted(operations, 'operation')} and {counted(losses, 'lost write')}"
             draw(gone, lambda _: told(tries, None, "replays", gone, left_s=max(seconds - gone, 0.0)), so_far)
 
         yield show
@@ -227,7 +228,7 @@ def _of_trials(now: "TrialsProgress", seconds: float) -> str:
     """Return count and time left, at the rate of this run's trials and at most."""
     likely = [f"about {_time(seconds / now.new * (now.total - now.done))} left"] if now.new else []
     at_most = [f"at most {_time(now.seconds_left_max)}"] if now.seconds_left_max is not None else []
-    return ", ".join([f"{now.done:,} of {now.total:,} trials", *likely, *at_most])
+    return ", ".join([f"{now.done:,} of {counted(now.total, 'trial')}", *likely, *at_most])
 
 
 def _time(seconds: float) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, at_fault, refuse, warn
 from tornpage.cli.progress import bytes_progress, tasks_progress
 from tornpage.outcomes.inspecting import time_text
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
@@ -309,9 +310,10 @@ def _repaired(prepared: "Prepared", done: "RepairDone", seconds: float) -> tuple
     told = done.figures
     lines = [
         f"{_printable(prepared.audit.store)}: {prepared.audit.verdict}",
-        f"{_printable(document['target'])}: {done.audit.verdict}; {told['kept_records']:,} records, "
-        f"{told['made_units']:,} units in {told['made_queues']:,} queues, {told['made_index_files']:,} index files; "
-        f"{told['lost_messages']:,} messages are lost, {told['filler_records']:,} fillers stand for what is lost",
+        f"{_printable(document['target'])}: {done.audit.verdict}; {counted(told['kept_records'], 'record')}, "
+        f"{counted(told['made_units'], 'unit')} in {counted(told['made_queues'], 'queue')}, "
+        f"{counted(told['made_index_files'], 'index file')}; "
+        f"{counted(told['lost_messages'], 'lost message')}, {counted(told['filler_records'], 'filler')} instead",
         "",
         f"verdict of the copy: {done.audit.verdict}",
     ]
@@ -330,8 +332,9 @@ def _text(
     for audited, store in zip(audits, stores, strict=True):
         told = audited.figures
         lines.append(
-            f"{_printable(audited.store)}: {audited.verdict}; {told['records']:,} records in {told['log_files']:,} log "
-            f"files, {told['units']:,} units in {told['queues']:,} queues"
+            f"{_printable(audited.store)}: {audited.verdict}; {counted(told['records'], 'record')} in "
+            f"{counted(told['log_files'], 'log file')}, {counted(told['units'], 'unit')} in "
+            f"{counted(told['queues'], 'queue')}"
         )
         lines += _summary_lines(store.get("summary"))
         for finding in audited.findings:
@@ -347,7 +350,11 @@ def _text(
             lines.append(f"  {code}: RocketMQ 4.9.3 {advice.rocketmq}")
             lines.append(f"  {'':<{len(code)}}  tornpage {advice.tornpage}")
     damages, tears, notes = figures["damages"], figures["tears"], figures["notes"]
-    lines += ["", f"{damages:,} damages, {tears:,} tears, {notes:,} notes in {figures['seconds']:.1f} s"]
+    lines += [
+        "",
+        f"{counted(damages, 'damage')}, {counted(tears, 'tear')}, {counted(notes, 'note')} in "
+        f"{figures['seconds']:.1f} s",
+    ]
     return "\n".join([*lines, f"verdict: {verdict}"])
 
 

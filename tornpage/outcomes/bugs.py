@@ -6,6 +6,7 @@ from typing import Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.outcomes.scoring import read_scoreboard, read_small
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.planted import PLANTED, Origin, PlantedBug
 from tornpage.properties.program.case import Case, describe
 from tornpage.properties.program.steps import described_step
@@ -88,12 +89,14 @@ def _program(smallest: Row, case: Case | None) -> list[str]:
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
     """Return the shortest failure, shrunk if possible, or nothing."""
     if small:
-        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, shrunk"
+        told = (
+            f"{counted(small[0]['operations'], 'operation')} and {counted(small[0]['lost_pages'], 'lost page')}, shrunk"
+        )
         return ["", f"  shortest failure, {told}:", f"    tornpage replay {small[0]['token']}"]
     met = min((row for row in rows if row["kills"] and row["token"]), key=lambda row: row["operations"], default=None)
     if met is None:
         return []
-    told = f"{met['operations']} operations as found by {met['strategy']}"
+    told = f"{counted(met['operations'], 'operation')} as found by {met['strategy']}"
     return ["", f"  shortest failure, {told}:", f"    tornpage replay {met['token']}"]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import time_progress
+from tornpage.properties.judge.rulings import counted
 from tornpage.run.writing import refuse_store_directory
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def _text(calibration: "Calibration", out: str) -> str:
     device = calibration.device(calibration.modes[0])
     lines += [
         "",
-        f"{calibration.rounds} rounds, {figures['syncs']:,} syncs in {snapshot['measured_s']:.0f} s on "
+        f"{counted(calibration.rounds, 'round')}, {counted(figures['syncs'], 'sync')} in "
+        f"{snapshot['measured_s']:.0f} s on "
         f"{snapshot.get('file_system')}, {_journal(snapshot)}read-ahead {snapshot.get('read_ahead_kib', '?')} KiB, "
         f"scheduler {snapshot.get('scheduler', '?')}",
         f"first touch {device.touch_page_ns:,} ns/page, a group commit's first answer after "

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tornpage.properties.judge.rulings import counted
+
 __all__ = [
     "Check",
     "check_cores",
@@ -213,7 +215,7 @@ def check_cores(count: int) -> Check:
         return Check(
             "cores", "limited", f"{count} core", "Campaigns run one worker per core; published figures used two."
         )
-    return Check("cores", "ok", f"{count} cores")
+    return Check("cores", "ok", counted(count, "core"))
 
 
 def check_memory(meminfo: str) -> Check:

@@ -18,6 +18,7 @@ from tornpage.properties.campaign.replay import shrink
 from tornpage.properties.campaign.workers import Died, JobPool, Plain
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.program.case import Settings
 from tornpage.properties.score.detections import CaseDetection, Detection
 from tornpage.properties.score.holes import HOLES, Hole
@@ -74,8 +75,9 @@ def _counts(holes: Sequence[Hole]) -> dict[str, float | int]:
 
 def _counted(figures: dict[str, float | int]) -> str:
     return (
-        f"{figures['holes']} holes in {figures['paragraphs']} paragraphs; {figures['hosted']} can be planted here, "
-        f"all of {figures['hosted_paragraphs']} paragraphs"
+        f"{counted(figures['holes'], 'hole')} in {counted(figures['paragraphs'], 'paragraph')}; "
+        f"{figures['hosted']} can be planted here, "
+        f"all of {counted(figures['hosted_paragraphs'], 'paragraph')}"
     )
 
 
@@ -121,7 +123,9 @@ def _finding(row: Row) -> Row:
 
 
 def _others(row: Row) -> Row:
-    sentence = f"{row['id']}: {row['others']} failures on the way that the store has without {row['bug']} as well"
+    sentence = (
+        f"{row['id']}: {counted(row['others'], 'failure')} on the way that the store has without {row['bug']} as well"
+    )
     return {"code": "fails-without-it", "severity": "note", "sentence": sentence}
 
 
@@ -222,7 +226,7 @@ def _text(rows: Sequence[Row], figures: dict[str, float | int], *, interrupted: 
         if "failure" in row:
             lines += [f"  {number}. {step}" for number, step in enumerate(row["failure"]["program"], 1)]
             lines.append(f"  tornpage replay {row['failure']['token']}")
-    lines += ["", f"{figures['found']} of {figures['hosted']} planted holes found; {_counted(figures)}"]
+    lines += ["", f"{figures['found']} of {counted(figures['hosted'], 'planted hole')} found; {_counted(figures)}"]
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)

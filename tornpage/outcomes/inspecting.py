@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tornpage.cli.document import Outcome, not_printed, say
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.redacting import Showing
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def document_text(seen: dict[str, Any], *, view: str, everything: bool) -> str:
     if seen["rowsLeftOut"] is None:
         lines.append("… more rows may follow; --limit N or --all shows them")
     elif seen["rowsLeftOut"]:
-        lines.append(f"… {seen['rowsLeftOut']:,} more rows; --all shows them")
+        lines.append(f"… {counted(seen['rowsLeftOut'], 'more row')}; --all shows them")
     lines += ["", figures_text(figures)]
     for finding in seen["findings"]:
         place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
@@ -126,7 +127,7 @@ def _unit(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _empty(row: dict[str, Any]) -> Iterator[str]:
-    yield f"{row['queueOffset']:>12}   -- {row['units']:,} empty units"
+    yield f"{row['queueOffset']:>12}   -- {counted(row['units'], 'empty unit')}"
 
 
 def _extension(row: dict[str, Any]) -> Iterator[str]:
@@ -146,8 +147,9 @@ def _index(row: dict[str, Any]) -> Iterator[str]:
     )
     if row["chainMax"] is not None:
         yield (
-            f"{'':<24} longest chain {row['chainMax']:,}, {row['slotCollisions']:,} hashes in a slot of another, "
-            f"{row['problems']:,} problems"
+            f"{'':<24} longest chain {row['chainMax']:,}, {counted(row['slotCollisions'], 'hash', 'hashes')} in a "
+            "slot of another, "
+            f"{counted(row['problems'], 'problem')}"
         )
 
 
@@ -182,7 +184,7 @@ def _lock(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _config(row: dict[str, Any]) -> Iterator[str]:
-    entries = "" if row["entries"] is None else f"{row['entries']:,} entries"
+    entries = "" if row["entries"] is None else counted(row["entries"], "entry", "entries")
     yield f"{printable(row['file']):<40} {row['size']:>9} bytes  {row['state']:<8} {entries}"
     if row["content"] is not None:
         for line in json.dumps(row["content"], indent=2, ensure_ascii=True).splitlines():
@@ -190,12 +192,12 @@ def _config(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _group(row: dict[str, Any]) -> Iterator[str]:
-    dead = f"  {row['deadLetters']:,} dead letters" if row["deadLetters"] else ""
-    yield f"{printable(row['group']):<48} {row['queues']:>4} queues {'':>24} {row['diffTotal']:>12}{dead}"
+    dead = f"  {counted(row['deadLetters'], 'dead letter')}" if row["deadLetters"] else ""
+    yield f"{printable(row['group']):<48} {counted(row['queues'], 'queue'):>11} {'':>24} {row['diffTotal']:>12}{dead}"
 
 
 def _topic(row: dict[str, Any]) -> Iterator[str]:
-    yield f"  {printable(row['topic']):<46} {row['queues']:>4} queues {'':>24} {row['diffTotal']:>12}"
+    yield f"  {printable(row['topic']):<46} {counted(row['queues'], 'queue'):>11} {'':>24} {row['diffTotal']:>12}"
 
 
 def _dead(row: dict[str, Any]) -> Iterator[str]:

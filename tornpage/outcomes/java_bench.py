@@ -11,6 +11,7 @@ from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
 from tornpage.peers.errors import PeerUnavailable
 from tornpage.peers.rocketmq.installing import REFERENCE, installed
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["beside_java"]
 
@@ -73,7 +74,7 @@ def _text(result: BesideJava, rows: Sequence[dict[str, Any]], findings: Sequence
     table = [list(_HEAD), *map(_cells, rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(_HEAD))]
     lines = [
-        f"{result.machine.processor}, {result.machine.cores} cores, {result.machine.python}, {result.peer}",
+        f"{result.machine.processor}, {counted(result.machine.cores, 'core')}, {result.machine.python}, {result.peer}",
         f"{result.machine.file_system} at {place}; ratios are tornpage / RocketMQ, CPU is that of all threads per item",
         "",
         *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
@@ -86,7 +87,7 @@ def _text(result: BesideJava, rows: Sequence[dict[str, Any]], findings: Sequence
 
 def _markdown(result: BesideJava, rows: Sequence[dict[str, Any]]) -> str:
     lines = [
-        f"{result.machine.processor}, {result.machine.cores} cores, {result.machine.python}, {result.peer}, "
+        f"{result.machine.processor}, {counted(result.machine.cores, 'core')}, {result.machine.python}, {result.peer}, "
         f"{result.machine.file_system}.",
         "",
         f"| {' | '.join(_HEAD)} |",

@@ -17,6 +17,7 @@ from tornpage.peers.golden_figures import LiveRow, live_row
 from tornpage.peers.rocketmq.process import Limits, Process
 from tornpage.properties.decode.opening import InspectError
 from tornpage.properties.judge.golden import GoldenImage, golden_images, judged_golden
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.scratch import memory_directory, scratch_directory
 from tornpage.run.writing import write_whole, writing
 
@@ -151,7 +152,8 @@ def _text(outcome: Outcome, differing: Sequence[dict[str, Any]], missing: Sequen
         lines.append(f"not at hand, their rows were not compared: {', '.join(missing)}")
     figures = outcome.figures
     lines += [
-        f"{figures['rows']} rows of {figures['images']} images: {figures['rows_different']} different, "
+        f"{counted(figures['rows'], 'row')} of {counted(figures['images'], 'image')}: {figures['rows_different']} "
+        "different, "
         f"{figures['rows_written']} written",
         f"verdict: {'interrupted' if outcome.interrupted else outcome.verdict}",
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def _note(code: str, sentence: str) -> dict[str, Any]:
 
 def _text(found: "LinkValidation", rounds: int) -> str:
     lines = [
-        f"loopback: latency {found.latency_p50_us:.1f} us, {found.bytes_per_s / 1e6:,.0f} MB/s, {rounds} rounds",
+        f"loopback: latency {found.latency_p50_us:.1f} us, {found.bytes_per_s / 1e6:,.0f} MB/s, "
+        f"{counted(rounds, 'round')}",
         f"a turn of the threads: {found.slow_turn_p50_us:.0f} us at 50/s, {found.fast_turn_p50_us:.0f} us at 400/s",
         f"a round of appends: {found.append_p50_us:.0f} us, with its sync {found.durable_append_p50_us:.0f} us",
         "",

@@ -8,6 +8,7 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
 from tornpage.properties.campaign.resume import BadRows, ResumeWriteError
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.mutation.campaign import (
     REVIEWED,
     Judged,
@@ -45,7 +46,7 @@ def listed_outcome(mutants: Sequence[Mutant]) -> tuple[Outcome, str]:
     """Return all mutants as a document, and their numbers as text."""
     rows = [_named(mutant) for mutant in mutants]
     lines = [f"{mutant.id}  line {mutant.line}: {_change(mutant)}" for mutant in mutants]
-    lines += ["", f"{len(mutants):,} mutants by {len({m.operator for m in mutants})} operators"]
+    lines += ["", f"{counted(len(mutants), 'mutant')} by {len({m.operator for m in mutants})} operators"]
     lines += [f"{package} has none: {reason}" for package, reason in LEFT_OUT.items()]
     figures = {"mutants": len(mutants), **_by_name("operator", (mutant.operator for mutant in mutants))}
     return Outcome("bugs mutate", None, figures, extra={"rows": rows}), "\n".join(lines)
@@ -79,7 +80,7 @@ def mutate_outcome(
     figures = _figures(plan, judged)
     rows = [_row(each) for each in judged]
     caption = {
-        "source": f"{len(plan.mutants)} mutants, {plan.budget_s:g} s of processor time a strategy",
+        "source": f"{counted(len(plan.mutants), 'mutant')}, {plan.budget_s:g} s of processor time a strategy",
         "seed": plan.base_seed,
         "command": command,
     }
@@ -307,10 +308,13 @@ def _text(
         f"{_share(figures['killed'], figures['with_result'] - figures['presumed_equivalent'])}",
     ]
     lines.append(
-        f"{figures['without_a_strategy']} of all {len(judged)} mutants are in statements that no strategy runs"
+        f"{figures['without_a_strategy']} of all {counted(len(judged), 'mutant')} are in statements that no "
+        "strategy runs"
     )
     if figures["with_result"] < len(judged):
-        lines.append(f"{len(judged) - figures['with_result']} mutants without a result; the same command goes on")
+        lines.append(
+            f"{counted(len(judged) - figures['with_result'], 'mutant')} without a result; the same command goes on"
+        )
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress
 from tornpage.peers.errors import PeerUnavailable
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.scratch import memory_directory, scratch_directory
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _sentence(cell: "Cell") -> str:
     if cell.error:
         return f"{how}: {cell.error}"
     if cell.unexplained:
-        return f"{how}: {cell.unexplained} differences without a reason; {cell.sentences[0]}"
+        return f"{how}: {counted(cell.unexplained, 'difference')} without a reason; {cell.sentences[0]}"
     return f"{how}: findings {', '.join(cell.findings)}"
 
 
@@ -160,8 +161,9 @@ def _text(matrix: "Matrix", outcome: Outcome, known: Counter[str], reasons: dict
     lines += [finding["sentence"] for finding in outcome.findings]
     lines += [
         "",
-        f"{figures['comparisons']:,} comparisons in {figures['readings']:,} readings: "
-        f"{figures['differences_known']:,} known differences, {figures['differences_unexplained']:,} without a reason",
+        f"{counted(figures['comparisons'], 'comparison')} in {counted(figures['readings'], 'reading')}: "
+        f"{counted(figures['differences_known'], 'known difference')}, {figures['differences_unexplained']:,} "
+        "without a reason",
         f"verdict: {'interrupted' if matrix.interrupted else outcome.verdict}",
     ]
     return "\n".join(lines)
@@ -202,8 +204,9 @@ def matrix_page(matrix: "Matrix", outcome: Outcome, command: str) -> str:
     """Return the part of the page that a run writes, in Markdown."""
     lines = [f"`{command}`", "", *_table(matrix, plain=False), ""]
     lines += [
-        f"{outcome.figures['comparisons']:,} comparisons in {outcome.figures['readings']:,} readings: "
-        f"{outcome.figures['differences_unexplained']:,} differences without a reason, "
+        f"{counted(outcome.figures['comparisons'], 'comparison')} in "
+        f"{counted(outcome.figures['readings'], 'reading')}: "
+        f"{counted(outcome.figures['differences_unexplained'], 'difference')} without a reason, "
         f"{outcome.figures['differences_known']:,} known ones.",
         "",
         "| known difference | count | reason |",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.outcomes.inspecting import printable
 from tornpage.peers.errors import PeerUnavailable
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.judge.shape import SettingsOverride
 from tornpage.render.redacting import Showing
 from tornpage.run.directory import prepare
@@ -52,7 +53,9 @@ def shrink_peer_examples(result: "PeerExploration", release: "Release", plan: "P
     with counted_progress("shrinking", total=len(numbers), unit="counterexamples") as show:
         result.examples = shrink_examples(
             result.examples, release, is_own=plan.writer == "peer", mode=plan.mode, seconds=seconds,
-            progress=lambda number, tries: show(numbers.index(number), f"number {number}, {tries} tries"),
+            progress=lambda number, tries: show(
+                numbers.index(number), f"number {number}, {counted(tries, 'try', 'tries')}"
+            ),
         )  # fmt: skip
 
 
@@ -137,7 +140,7 @@ def peer_text(judged: "Sequence[PeerJudgement]") -> str:
     """
     lines: list[str] = []
     for each in judged:
-        kept = "does not start" if each.kept is None else f"keeps {each.kept:,} records"
+        kept = "does not start" if each.kept is None else f"keeps {counted(each.kept, 'record')}"
         lines += ["", f"{each.peer}: {each.verdict}; {kept}"]
         for ruling in each.rulings:
             if ruling.verdict != "unknown":

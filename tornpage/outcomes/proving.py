@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome
 from tornpage.guard import HOME, python_command
 from tornpage.properties.interrupts import held_interrupts
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ def kills(seed: int) -> Step:
 
     outcome, _ = explore_kills(Request(kills=KILLS, seed=seed))
     figures = outcome.figures
-    sentence = f"{figures['killed']} writers killed by SIGKILL at {figures['distinct_points']} distinct steps"
+    sentence = (
+        f"{counted(figures['killed'], 'writer')} killed by SIGKILL at "
+        f"{counted(figures['distinct_points'], 'distinct step')}"
+    )
     return Step("kills", outcome, sentence)
 
 
@@ -81,7 +85,8 @@ def check_beside(seed: int) -> Iterator[Callable[[int], Step]]:
             "check", document["verdict"], figures, document["timings"], document["findings"], seed=document["seed"]
         )
         sentence = (
-            f"{figures['examples']:,} examples, {figures.get('ran_put', 0):,} puts, {figures.get('ran_crash', 0):,} "
+            f"{counted(figures['examples'], 'example')}, {figures.get('ran_put', 0):,} puts, "
+            f"{figures.get('ran_crash', 0):,} "
             f"crashes and {sum(name.startswith('ran_') for name in figures) - 2} other kinds of operations"
         )
         return Step("check", outcome, sentence)
@@ -103,7 +108,10 @@ def explore(seed: int) -> Step:
 
     outcome, _ = explore_crashes(Request(states=EXPLORE_STATES, seed=seed))
     figures = outcome.figures
-    sentence = f"{figures.get('states', 0):,} crash states, {figures.get('distinct_images', 0):,} distinct images"
+    sentence = (
+        f"{counted(figures.get('states', 0), 'crash state')}, "
+        f"{counted(figures.get('distinct_images', 0), 'distinct image')}"
+    )
     return Step("explore", outcome, sentence)
 
 
@@ -122,7 +130,8 @@ def canary(seed: int) -> Step:
     same = [finding["sentence"] for finding in replayed.get("findings", ())] == [failure["sentence"]]
     figures = {"operations": len(failure["program"]), "states_to_find": found.figures["all_states"]}
     sentence = (
-        f"{CANARY_BUG} found after {figures['states_to_find']} states, shrunk to {figures['operations']} operations, "
+        f"{CANARY_BUG} found after {counted(figures['states_to_find'], 'state')}, shrunk to "
+        f"{counted(figures['operations'], 'operation')}, "
         + ("replayed by token in another process" if same else "but its token does not replay")
     )
     verdict = "holds" if same else "harness"
@@ -156,7 +165,9 @@ def write_and_read(seed: int) -> Step:
         (result.offset, body) for result, body in zip(results, bodies, strict=True)
     ]
     verdict = "holds" if equal else "broken"
-    sentence = f"{len(records)} records written by the store, read back by a decoder that shares no code with it"
+    sentence = (
+        f"{counted(len(records), 'record')} written by the store, read back by a decoder that shares no code with it"
+    )
     return Step("write and read", Outcome("write", verdict, {"records": len(records)}), sentence)
 
 
@@ -175,7 +186,9 @@ def against_rocketmq(seed: int) -> Step:
     outcome.timings = ["seconds"]
     theirs = sum(bool(row.rocketmq_numbers) for row in rows)
     kept = f"recovers all {len(rows)} correctly" if outcome.verdict == "holds" else "breaks a guarantee"
-    sentence = f"{len(rows)} crash images of RocketMQ 4.9.3: tornpage {kept}; RocketMQ itself fails on {theirs}"
+    sentence = (
+        f"{counted(len(rows), 'crash image')} of RocketMQ 4.9.3: tornpage {kept}; RocketMQ itself fails on {theirs}"
+    )
     return Step(name, outcome, sentence)
 
 
@@ -193,7 +206,7 @@ def inspect(seed: int) -> Step:
     rows = outcome.extra["rows"]
     equal = [{name: row[name] for name in answer} for row, answer in zip(rows, said, strict=False)] == said
     verdict = outcome.verdict if equal and len(rows) == len(said) else "broken"
-    sentence = f"{len(rows)} records of RocketMQ 4.9.3 read, each as RocketMQ answered"
+    sentence = f"{counted(len(rows), 'record')} of RocketMQ 4.9.3 read, each as RocketMQ answered"
     return Step("inspect", Outcome("inspect", verdict, outcome.figures, findings=outcome.findings), sentence)
 
 
@@ -234,7 +247,10 @@ def simulate(seed: int) -> Step:
     told = "; ".join(
         f"{row['law']} mean {row['put_mean_us']:.1f} us, formula {row['law_mean_us']:.1f} us" for row in laws
     )
-    sentence = f"{told}; {figures['points']} policies swept over {figures['messages']:,} messages"
+    sentence = (
+        f"{told}; {counted(figures['points'], 'policy', 'policies')} swept over "
+        f"{counted(figures['messages'], 'message')}"
+    )
     outcome = Outcome(
         "sim", "broken" if misses else "holds", figures, ["seconds"], findings, seed=seed, tables=_tables(swept, seed)
     )
@@ -409,8 +425,9 @@ def campaign(seed: int) -> Step:
     serial, _ = campaign_outcome(plan, engine="serial")
     hashes = (spread.extra["result_hash"], serial.extra["result_hash"])
     verdict = spread.verdict if hashes[0] == hashes[1] else "harness"
-    sentence = f"{spread.figures['states']:,} states in {SHARDS} Spark tasks; result hash {hashes[0][:12]} " + (
-        "equal to that of the serial run" if hashes[0] == hashes[1] else f"differs from the serial {hashes[1][:12]}"
+    sentence = (
+        f"{counted(spread.figures['states'], 'state')} in {SHARDS} Spark tasks; result hash {hashes[0][:12]} "
+        + ("equal to that of the serial run" if hashes[0] == hashes[1] else f"differs from the serial {hashes[1][:12]}")
     )
     outcome = Outcome("campaign", verdict, spread.figures, spread.timings, spread.findings, seed=seed)
     return Step("campaign", outcome, sentence)

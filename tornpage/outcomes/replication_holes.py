@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.peers.rocketmq.ha_holes import ReplicationHole
@@ -209,6 +210,6 @@ def _text(rows: Sequence[Row], jar: str, figures: dict[str, float | int], missin
         lines += [f"       {event}" for event in row["schedule"]]
         lines.append(f"     here: {row['instead']}")
         lines += [f"     the same events here: {row['ours']}"] if "ours" in row else []
-    told = f"{figures['shown']} of {figures['schedules']} schedules showed their defect on {jar}"
-    lines += ["", f"{told}; {figures['defects'] - figures['schedules']} defects have a reason for none"]
+    told = f"{figures['shown']} of {counted(figures['schedules'], 'schedule')} showed their defect on {jar}"
+    lines += ["", f"{told}; {counted(figures['defects'] - figures['schedules'], 'defect')} with a reason for none"]
     return "\n".join([*lines, *([missing] if missing else []), *(["interrupted"] if interrupted else [])])

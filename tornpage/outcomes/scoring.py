@@ -11,6 +11,7 @@ from typing import Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress, trials_progress
 from tornpage.properties.campaign.resume import BadRows, ResumeRows, ResumeWriteError
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.score.board import IN_TURNS, Board, BugScore, board_of
 from tornpage.properties.score.plan import Plan, may_see, reason_why_not
@@ -53,7 +54,7 @@ def score_outcome(
         interrupted = True
     board = board_of(plan, kept.rows)
     small = _small_of(plan, kept, kept_failures)
-    source = f"scoreboard, {plan.trials} trials, {plan.budget_s:g} s ({plan.clock})"
+    source = f"scoreboard, {counted(plan.trials, 'trial')}, {plan.budget_s:g} s ({plan.clock})"
     caption = {"source": source, "seed": plan.base_seed, "command": command}
     figures = _figures(board) | small_figures(small)
     measured = [name for name in figures if name.startswith(_MEASURED)]
@@ -140,7 +141,11 @@ def _findings(board: Board) -> list[Row]:
         for bug in board.never_killed
     ]
     lost = [
-        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end} and give no result"}
+        {
+            "code": f"trials-{end}",
+            "severity": "harness",
+            "sentence": f"{counted(count, 'trial')} {end} and give no result",
+        }
         for end, count in sorted(board.lost.items())
     ]
     return [*lost, *never]
@@ -217,14 +222,15 @@ def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, inte
     killed = sum(each.kills > 0 for each in board.best.values())
     lines += [
         "",
-        f"{killed} of {len(board.bugs)} bugs killed, {board.killed_within} of them within {board.within_s:g} s by a "
+        f"{killed} of {counted(len(board.bugs), 'bug')} killed, {board.killed_within} of them within "
+        f"{board.within_s:g} s by a "
         f"single strategy; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
     ]
     lines += small
     if board.never_killed:
         lines.append(f"never killed: {', '.join(board.never_killed)}")
     for end, count in sorted(board.lost.items()):
-        lines.append(f"{count} trials {end} and give no result")
+        lines.append(f"{counted(count, 'trial')} {end} and give no result")
     if interrupted:
         lines.append("interrupted")
     return "\n".join(lines)
@@ -306,7 +312,7 @@ def small_text(rows: Sequence[ShrunkRow]) -> list[str]:
     figures = small_figures(rows)
     largest = sorted(made, key=lambda row: (-row.operations, row.bug))[:_LARGEST]
     return [
-        f"shrunk: the shortest failure of {len(made)} bugs; median {figures['median_small_operations']:g} "
+        f"shrunk: the shortest failure of {counted(len(made), 'bug')}; median {figures['median_small_operations']:g} "
         f"operations and {figures['median_small_lost_pages']:g} lost pages, "
         f"{figures['small_one_minimal']} are 1-minimal",
         "longest after shrinking: " + ", ".join(f"{row.bug} {row.operations}" for row in largest),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import counted_progress, simulation_progress
 from tornpage.outcomes.simulation_points import points_of
+from tornpage.properties.judge.rulings import counted
 from tornpage.run.directory import RUN_FILE, write_run
 from tornpage.run.writing import refuse_foreign, unwritable
 
@@ -253,7 +254,7 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
     row = tables.row
     lines = [
         f"flush {row['flush']}; allocation {row['allocation']}; device {row['device']}; load {row['load']}",
-        f"{numbers['messages']:,} messages in {numbers['load_us'] / 1e6:,.3f} simulated s, "
+        f"{counted(numbers['messages'], 'message')} in {numbers['load_us'] / 1e6:,.3f} simulated s, "
         f"{numbers['simulated_messages_per_s']:,.0f} messages/s simulated",
         "",
         f"{'':<22}{'mean':>14}{'p50':>14}{'p90':>14}{'p99':>14}{'max':>14}",
@@ -275,9 +276,9 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
             [numbers["stall_mean_us"], None, None, numbers["stall_p99_us"], numbers["stall_max_us"]],
         ),
         "",
-        f"{numbers['flushes']:,} flushes, {numbers['flush_batch_mean']:,.2f} messages a round, "
+        f"{counted(numbers['flushes'], 'flush', 'flushes')}, {numbers['flush_batch_mean']:,.2f} messages a round, "
         f"busy {numbers['flush_busy_share']:.1%}; {numbers['write_amplification']:.2f} bytes written per byte",
-        f"{numbers['rolls']:,} file rolls, {numbers['stalls']:,} of them stalled",
+        f"{counted(numbers['rolls'], 'file roll')}, {numbers['stalls']:,} of them stalled",
     ]
     if row["law"]:
         lines.append(
@@ -286,9 +287,10 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
         )
     if row["pool"]:
         lines.append(
-            f"pool of {row['pool']}: {numbers['commits']:,} commits, a process kill takes "
-            f"{_number(numbers['kill_messages_mean'])} messages on average; {numbers['put_refused']:,} puts refused, "
-            f"{numbers['files_without_buffer']:,} files without a buffer"
+            f"pool of {row['pool']}: {counted(numbers['commits'], 'commit')}, a process kill takes "
+            f"{_number(numbers['kill_messages_mean'])} messages on average; "
+            f"{counted(numbers['put_refused'], 'put')} refused, "
+            f"{counted(numbers['files_without_buffer'], 'file')} without a buffer"
         )
     lines += [_crash_line(failure, numbers) for failure in ("kill", "power") if numbers.get("crashes")]
     raised = {name: count for name, count in numbers.items() if name.startswith("alarm_") and count}
@@ -300,7 +302,8 @@ def run_text(tables: "PointTables", numbers: Mapping[str, float | int], findings
 def _crash_line(failure: str, numbers: Mapping[str, float | int]) -> str:
     what = {"kill": "a process kill", "power": "a power loss"}[failure]
     return (
-        f"{what} at {numbers['crashes']:,} moments: {numbers[f'{failure}_crash_share_with_loss']:.0%} lose messages; "
+        f"{what} at {counted(numbers['crashes'], 'moment')}: {numbers[f'{failure}_crash_share_with_loss']:.0%} "
+        "lose messages; "
         f"mean {_number(numbers[f'{failure}_crash_messages_mean'])}, "
         f"worst {numbers[f'{failure}_crash_messages_max']:,} ({numbers[f'{failure}_crash_answered_max']:,} "
         f"acknowledged), oldest {numbers[f'{failure}_crash_age_max_us'] / 1000:,.1f} ms"
@@ -332,7 +335,7 @@ def sweep_text(
         lines.append(left + "".join(f"{_number(row[column]):>13}" for column in head))
     lines += ["", "put and stalls in us; at risk: messages a power loss would take, mean and 99th percentile over time"]
     if figures["points_done"] < figures["points"]:
-        lines.append(f"interrupted: {figures['points_done']} of {figures['points']} points were run")
+        lines.append(f"interrupted: {figures['points_done']} of {counted(figures['points'], 'point')} run")
     if out is not None:
         lines.append(f"rows in {out}")
     lines += [f"{finding['severity']}: {finding['sentence']}" for finding in findings]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse, warn
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 from tornpage.run.directory import prepare, temporary_directory, write_run
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _judged(
 
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
     if len(rounds) < ROUNDS_MIN:
-        few = _note("too-few-rounds", f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
+        few = _note("too-few-rounds", f"{counted(len(rounds), 'whole round')} measured; a floor needs {ROUNDS_MIN}")
         return _unknown(few, findings, rounds, seed)
     snapshot = machine_snapshot(place)
     try:
@@ -203,7 +204,7 @@ def _write(target: Path, validation: "Validation", rounds: "Sequence[Round]", ou
 def _text(validation: "Validation", outcome: Outcome, is_first: bool) -> str:
     head = f"{'held out':<34}{'messages':>9}{'p50 us':>9}" + "".join(f"{name:>19}" for name in _COLUMNS)
     lines = [
-        f"{validation.rounds} rounds at {outcome.extra['directory']}, "
+        f"{counted(validation.rounds, 'round')} at {outcome.extra['directory']}, "
         f"{'before other programs' if is_first else 'like any other program'}",
         "error of the prediction (floor: what random halves of the measurement differ by in one of ten splits)",
         "",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tornpage.outcomes.board import RowResult
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.peers.board.catalogue import Row
@@ -110,7 +111,7 @@ def board_markdown(results: Sequence[RowResult], *, command: str) -> str:
     days = sorted({each.day for each in results if each.day})
     lines = ["# The board: real stores and their promises", "", *_INTRODUCTION, "", *_COMMANDS, ""]
     lines += [
-        f"{len(results)} rows: {said}. Last run: {days[-1] if days else 'never'}. Command: `{command}`.",
+        f"{counted(len(results), 'row')}: {said}. Last run: {days[-1] if days else 'never'}. Command: `{command}`.",
         "",
     ]
     lines += [_table(_HEAD), _table(["---"] * len(_HEAD)), *(_table(_cells(each)) for each in results), ""]

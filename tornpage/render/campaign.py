@@ -189,7 +189,7 @@ def _failure_lines(result: CrashResult) -> list[str]:
         lines += ["", f"failure {number}: contract {broken.contract} is broken: {broken.sentence}"]
         lines.append(f"    tornpage replay {each.failure.case.token()}")
     broken_histories = sum(each.times for each in result.found)
-    return [*lines, "", f"{result.tally.all_states:,} crash states, {counted(broken_histories, 'broken run')}"]
+    return [*lines, "", f"{counted(result.tally.all_states, 'crash state')}, {counted(broken_histories, 'broken run')}"]
 
 
 def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> list[str]:
@@ -200,9 +200,10 @@ def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> lis
     return [
         *_counts(result),
         f"time: {stages}",
-        f"{tally.work['recoveries']:,} stores opened ({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
+        f"{counted(tally.work['recoveries'], 'store')} opened "
+        f"({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
         f"{tally.work['viewed']:,} of them with the result of an earlier one; "
-        f"{tally.work['known']:,} states judged from the cache",
+        f"{counted(tally.work['known'], 'state')} judged from the cache",
         f"{_pairs_sentence(exercised)} (table: --coverage-table)",
         "",
         *_activation(tally),
@@ -213,11 +214,12 @@ def _numbers(result: CrashResult, exercised: Exercised, *, verbose: bool) -> lis
 def _counts(result: CrashResult) -> list[str]:
     tally = result.tally
     return [
-        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from "
+        f"{counted(tally.states, 'crash state')} counted ({tally.all_states:,} in all) from "
         f"{counted(tally.histories, 'run')} in {counted(result.shards, 'shard')}, {result.seconds:.1f} s: "
         f"{tally.states / max(result.seconds, 1e-9):,.0f} states/s",
-        f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
-        f"{counted(result.repeated, 'run')} repeated with equal results, {tally.proven_legal:,} images proved legal",
+        f"{counted(len(tally.images), 'distinct image')}, {counted(len(tally.recovered), 'distinct recovered log')}, "
+        f"{counted(result.repeated, 'run')} repeated with equal results, {counted(tally.proven_legal, 'image')} "
+        "proved legal",
     ]
 
 
@@ -342,14 +344,14 @@ def _shard_findings(summary: Summary, silent: Sequence[str]) -> list[Finding]:
         Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in summary.deaths
     ]
     if (more := deaths - len(summary.deaths)) > 0:
-        findings.append(Finding("worker-died", "harness", f"the workers of {more:,} more shards died"))
+        findings.append(Finding("worker-died", "harness", f"the workers of {counted(more, 'more shard')} died"))
     for row in summary.broken:
         code = f"contract-{row['contract']}" if row["contract"] is not None else "harness"
         details = {"history": row["seed"], "token": row["token"], "mix": row["mix"]}
         findings.append(Finding(code, row["verdict"], row["sentence"], details))
     findings += _without_canary(summary.without_canary)
     if (more := vacuous - len(summary.without_canary)) > 0:
-        findings.append(Finding("no-canary", "vacuous", f"{more:,} more shards: no planted bug was caught"))
+        findings.append(Finding("no-canary", "vacuous", f"{counted(more, 'more shard')}: no planted bug was caught"))
     if not summary.shards_complete:
         return [*findings, Finding("no-shards", "vacuous", "no shard was finished")]
     return findings + _never_fired(silent)
@@ -382,12 +384,14 @@ def _shard_tables(
 def _shards_text(outcome: Outcome, exercised: Exercised, stopped: str) -> str:
     figures = outcome.figures
     lines = [
-        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from "
-        f"{counted(int(figures['histories']), 'run')} in {figures['shards_complete']} of {figures['shards']} shards, "
+        f"{counted(figures['states'], 'crash state')} counted ({figures['all_states']:,} in all) from "
+        f"{counted(figures['histories'], 'run')} in {figures['shards_complete']} of "
+        f"{counted(figures['shards'], 'shard')}, "
         f"{figures['seconds']:.1f} s",
-        f"{figures['distinct_images']:,} images distinct within their runs, {figures['proven_legal']:,} proved "
-        f"legal, {counted(int(figures['repeated_histories']), 'run')} repeated with equal results, "
-        f"{counted(int(figures['canaries']), 'canary', 'canaries')} caught",
+        f"{counted(figures['distinct_images'], 'image')} distinct within their runs, {figures['proven_legal']:,} "
+        "proved "
+        f"legal, {counted(figures['repeated_histories'], 'run')} repeated with equal results, "
+        f"{counted(figures['canaries'], 'canary', 'canaries')} caught",
         _pairs_sentence(exercised),
     ]
     for finding in outcome.findings[:10]:
@@ -395,7 +399,7 @@ def _shards_text(outcome: Outcome, exercised: Exercised, stopped: str) -> str:
         if finding.get("token"):
             lines.append(f"  tornpage replay {finding['token']}")
     if len(outcome.findings) > 10:
-        lines.append(f"and {len(outcome.findings) - 10} more findings")
+        lines.append(f"and {counted(len(outcome.findings) - 10, 'more finding')}")
     verdict = "interrupted" if stopped == "interrupted" else outcome.verdict
     return "\n".join([*lines, "", f"result hash: {outcome.extra['result_hash']}", f"verdict: {verdict}"])
 
@@ -423,16 +427,17 @@ def cost_outcome(trial: Trial, cost: Cost, *, seed: int, keep_every_s: float) ->
     figures = {"shards": cost.shards, "states": cost.states, "cores": cost.cores, "lost_s_max": keep_every_s}
     text = "\n".join(
         [
-            f"{cost.states:,} counted crash states in {cost.shards:,} shards on {cost.cores:,} cores",
+            f"{counted(cost.states, 'counted crash state')} in {counted(cost.shards, 'shard')} on "
+            f"{counted(cost.cores, 'core')}",
             f"processor time  {_hours(cost.processor_s)} ({_hours(cost.processor_s_min)} to "
             f"{_hours(cost.processor_s_max)} by the spread of the runs of the trial)",
             f"time            {_hours(cost.seconds)}, if the cores do nothing else",
-            f"rows            {cost.rows:,} ({cost.runs:,} runs and {cost.shards:,} shards)",
-            f"disk            {cost.disk_bytes / 1e6:,.0f} MB of Parquet in {cost.shards:,} files",
+            f"rows            {cost.rows:,} ({counted(cost.runs, 'run')} and {counted(cost.shards, 'shard')})",
+            f"disk            {cost.disk_bytes / 1e6:,.0f} MB of Parquet in {counted(cost.shards, 'file')}",
             f"driver memory   at most {cost.driver_bytes / 1e6:,.0f} MB, without the Java process",
             f"lost worker     costs up to {keep_every_s:.0f} s of work (--keep-every)",
             "",
-            f"from a trial of {trial.states:,} states in {trial.runs:,} runs, {trial.wall_s:.1f} s: "
+            f"from a trial of {counted(trial.states, 'state')} in {counted(trial.runs, 'run')}, {trial.wall_s:.1f} s: "
             f"{measured['state_ms']:.1f} ms of processor time for a state, {trial.shard_s:.1f} s for a shard, "
             f"{trial.row_bytes:,.0f} bytes for a run; nothing else was run",
         ]

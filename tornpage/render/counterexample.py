@@ -16,6 +16,7 @@ from tornpage.cli.document import warn
 from tornpage.model.operations import Close, Crash, Open
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.foreign.trial import is_in_first_open
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.program.case import Case, describe
 from tornpage.run.writing import write_whole
 
@@ -99,13 +100,9 @@ def _notes(case: Case) -> dict[int, str]:
         if isinstance(operation, Crash) and operation.back and number != last:
             what = "killed" if operation.kill else "power lost"
             during = f"operation {number - 1}" if number > 1 else "the first open"
-            notes[number] = f"{what} {_events(operation.back)} before the answer of {during}"
+            notes[number] = f"{what} {counted(operation.back, 'event')} before the answer of {during}"
         is_open = not isinstance(operation, Close)
     return notes
-
-
-def _events(count: int) -> str:
-    return f"{count} event{'' if count == 1 else 's'}"
 
 
 def crash_lines(failure: Failure) -> list[str]:
@@ -116,7 +113,7 @@ def crash_lines(failure: Failure) -> list[str]:
         return []
     crash = operations[numbers[-1] - 1]
     assert isinstance(crash, Crash)
-    inside = f"{crash.back} events before the answer of" if crash.back else "at rest after"
+    inside = f"{counted(crash.back, 'event')} before the answer of" if crash.back else "at rest after"
     where = f"{inside} operation {numbers[-1] - 1}" if numbers[-1] > 1 else f"{inside} the open"
     if crash.kill:
         return [f"crash     process killed, {where}; everything written is there"]
@@ -211,13 +208,14 @@ def how_small(small: Shrunk, operations_before: int) -> dict[str, Any]:
 def how_small_text(before: Failure, small: Shrunk) -> str:
     """Return the shrinking of a failure as text."""
     lines = [
-        f"{step.what:<24}{step.tries:>6} tries {step.operations:>5} operations {step.losses:>5} lost writes"
+        f"{step.what:<24}{counted(step.tries, 'try', 'tries'):>12} {counted(step.operations, 'operation'):>16} "
+        f"{counted(step.losses, 'lost write'):>17}"
         for step in small.history
     ]
-    counts = f"{len(before.case.operations)} operations became {len(small.case.operations)}"
+    counts = f"{counted(len(before.case.operations), 'operation')} became {len(small.case.operations)}"
     ended = {"time": "time ran out", "tries": "tries ran out", "interrupt": "it was interrupted"}
     end = "1-minimal" if small.one_minimal else f"not 1-minimal: {ended.get(small.ended, small.ended)}"
-    return "\n".join([*lines, f"{counts} in {small.tries} tries, {small.seconds:.1f} s: {end}"])
+    return "\n".join([*lines, f"{counts} in {counted(small.tries, 'try', 'tries')}, {small.seconds:.1f} s: {end}"])
 
 
 def foreign_regression_module(case: Case, symptom: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome, warn
 from tornpage.properties.findings import Finding
 from tornpage.properties.foreign.trial import is_in_first_open
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.counterexample import crash_lines, failure_text, failure_texts, saved_finding
 from tornpage.run.writing import write_whole
 
@@ -87,7 +88,7 @@ def interleavings_outcome(
         if result.failure is None
     ]
     if tally.unknown:
-        sentence = f"no order was found in time for {tally.unknown} histories"
+        sentence = f"no order was found in time for {counted(tally.unknown, 'history', 'histories')}"
         findings.append(Finding("unknown-history", "unknown", sentence).document())
     if not result.canary and result.failure is None:
         sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
@@ -150,17 +151,20 @@ def _interleavings_text(result: InterleavingResult) -> str:
     if result.failure is not None:
         failure = result.failure
         told = interleaving_text(failure.interleaving, failure.broken, failure.ran)
-        return f"{told}\n\n{tally.interleavings:,} interleavings before it\n\nverdict: broken"
+        return f"{told}\n\n{counted(tally.interleavings, 'interleaving')} before it\n\nverdict: broken"
     seconds = max(result.seconds, 1e-9)
     tried, is_all = tally.exhausted
     lines = [
-        f"{tally.interleavings:,} interleavings of {tally.scenarios:,} scenarios in {result.seconds:.1f} s, "
+        f"{counted(tally.interleavings, 'interleaving')} of {counted(tally.scenarios, 'scenario')} in "
+        f"{result.seconds:.1f} s, "
         f"{len(tally.distinct):,} of them distinct: {len(tally.distinct) / seconds:,.0f} distinct/s",
-        f"{len(tally.outcomes):,} distinct outcomes, {tally.points:,} yield points, "
-        f"{result.repeated} interleavings repeated with equal results",
-        f"switching only at locks: {tried:,} interleavings of the smallest scenario, {'all' if is_all else 'not all'}",
-        f"single parts: {tally.effects['part_programs']:,} runs; {tally.parts.completed[1]} programs hold with at most "
-        f"1 preemption, {tally.parts.completed[2]} with at most 2, {tally.parts.exhausted} in every order",
+        f"{counted(len(tally.outcomes), 'distinct outcome')}, {counted(tally.points, 'yield point')}, "
+        f"{counted(result.repeated, 'interleaving')} repeated with equal results",
+        f"switching only at locks: {counted(tried, 'interleaving')} of the smallest scenario, "
+        f"{'all' if is_all else 'not all'}",
+        f"single parts: {counted(tally.effects['part_programs'], 'run')}; "
+        f"every rule holds in {counted(tally.parts.completed[1], 'program')} with at most 1 preemption, "
+        f" {tally.parts.completed[2]} with at most 2, {tally.parts.exhausted} in every order",
         *(
             f"by priorities: {each['runs']:,.0f} runs of {each['tasks']:.0f} tasks, depth {each['depth']:.0f}, up to "
             f"{each['steps']:,.0f} steps: at least {each['bound']:.1e} each, {each['bound_of_all']:.1e} together"
@@ -173,7 +177,7 @@ def _interleavings_text(result: InterleavingResult) -> str:
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; explore longer")
     if tally.unknown:
-        lines.append(f"unknown: no order was found in time for {tally.unknown} histories")
+        lines.append(f"unknown: no order was found in time for {counted(tally.unknown, 'history', 'histories')}")
     not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
     lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
@@ -227,10 +231,12 @@ def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Out
         interrupted=result.interrupted,
     )
     lines = [
-        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {result.seconds:.1f} s: "
+        f"{counted(report.killed, 'writer')} killed by SIGKILL at a {mode} in {counted(report.cycles, 'cycle')}, "
+        f"{result.seconds:.1f} s: "
         f"{report.cycles / max(result.seconds, 1e-9):,.0f} cycles/s",
-        f"{len(report.points):,} distinct kill points, {len(report.outcomes):,} distinct outcomes",
-        f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
+        f"{counted(len(report.points), 'distinct kill point')}, {counted(len(report.outcomes), 'distinct outcome')}",
+        f"{counted(report.judged, 'directory', 'directories')} judged, {report.recovered_twice:,} of them "
+        "recovered twice",
         "killed during " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
         f"result hash: {result.result_hash}",
@@ -267,7 +273,8 @@ def damage_outcome(result: DamageResult, plan: DamagePlan) -> tuple[Outcome, str
     findings += [Finding("harness", "harness", fault).document() for fault in result.faults]
     verdict = result.verdict.value
     lines = [
-        f"{tally['damages']:,} damages of {len(plan.stores)} stores, {result.seconds:.1f} s, {rate:,.0f} damages/s",
+        f"{counted(tally['damages'], 'damage')} of {counted(len(plan.stores), 'store')}, {result.seconds:.1f} s, "
+        f"{rate:,.0f} damages/s",
         ", ".join(f"{mode} {tally[mode]:,}" for mode in modes),
         *(f"contract {r.contract} is broken: {r.sentence}\n  {r.store}, damage {r.number}: {r.damage}" for r in rows),
         *result.faults,
@@ -307,8 +314,10 @@ def restarts_outcome(result: RestartResult, *, seed: int) -> tuple[Outcome, str]
     verdict = result.verdict.value
     said = "interrupted" if result.interrupted and not broken else verdict
     lines = [
-        f"{tally.restarts:,} restarts by {tally.processes:,} fresh processes, {result.seconds:.1f} s: "
-        f"{tally.refused:,} refused while another was running, {tally.killed:,} killed, {tally.messages:,} messages",
+        f"{counted(tally.restarts, 'restart')} by {counted(tally.processes, 'fresh process', 'fresh processes')}, "
+        f"{result.seconds:.1f} s: "
+        f"{tally.refused:,} refused while another was running, {tally.killed:,} killed, "
+        f"{counted(tally.messages, 'message')}",
         *(str(each) for each in broken),
         f"verdict: {said}",
     ]
@@ -521,8 +530,10 @@ def _exhaust_text(result: ExhaustResult) -> str:
     from tornpage.properties.explore.exhaustive.statement import statement_of
 
     states = sum(each.states for each in result.tally.explored)
-    kept = f", {result.tally.again:,} results kept from an earlier run" if result.tally.again else ""
-    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.tally.states_per_s:,.0f} a second{kept}"
+    kept = f", {counted(result.tally.again, 'result')} kept from an earlier run" if result.tally.again else ""
+    spent = (
+        f"{counted(states, 'crash state')} in {result.seconds:.1f} s, {result.tally.states_per_s:,.0f} a second{kept}"
+    )
     if result.failure is not None:
         before = f"{spent}; before it: {statement_of(result.tally)}"
         return f"{failure_text(result.failure)}\n\n{before}\n\nverdict: broken"
@@ -561,7 +572,8 @@ def machines_outcome(
     if settings:
         crashes, spent = fired["crash"], max(result.seconds, 1e-9)
         lines.append(
-            f"{result.tally.examples:,} examples with {crashes:,} crashes in {result.seconds:.1f} s, "
+            f"{counted(result.tally.examples, 'example')} with {counted(crashes, 'crash', 'crashes')} in "
+            f"{result.seconds:.1f} s, "
             f"{crashes / spent:,.0f} crashes/s{_found_after(result)}"
         )
         figures["crashes_per_s"] = crashes / spent
@@ -669,8 +681,8 @@ def _target_text(result: TargetResult) -> str:
     tally, failures = result.tally, [each.failure for each in result.found]
     lines = [f"{text}\n" for text in failure_texts(failures)]
     rate = tally.states / max(result.seconds, 1e-9)
-    counted = f"{tally.states:,} crash states of {tally.histories:,} runs"
-    lines += [f"{counted}, {rate:,.0f} states/s{_found_after(result)}", ""]
+    counts = f"{counted(tally.states, 'crash state')} of {counted(tally.histories, 'run')}"
+    lines += [f"{counts}, {rate:,.0f} states/s{_found_after(result)}", ""]
     names = sorted(tally.enabled.keys() | tally.effective.keys())
     lines += [f"  {'':<14}{'enabled':>8}{'hit':>8}{'effective':>10}"]
     lines += [

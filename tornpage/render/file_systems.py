@@ -4,6 +4,7 @@ from typing import Any
 
 from tornpage.cli.document import Outcome
 from tornpage.properties.explore.real_faults.file_systems.measure import Measured
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["measured_outcome"]
 
@@ -71,13 +72,13 @@ def _text(measured: Measured) -> str:
     if measured.skipped:
         return f"skipped: {measured.skipped}\n\nverdict: {measured.verdict.value}"
     lines = [
-        f"{measured.kind}: {measured.workloads} workloads, {found.states} crash states, "
-        f"{len(found.distinct)} different trees",
+        f"{measured.kind}: {counted(measured.workloads, 'workload')}, {counted(found.states, 'crash state')}, "
+        f"{counted(len(found.distinct), 'different tree')}",
         "",
         f"{'rule':<48}{'states':>8}",
         *(f"{row['rule']:<48}{row['seen'] or 'never seen':>8}" for row in measured.rows()),
     ]
-    lines += [f"{name}: {count} states, outside the crash model" for name, count in found.departures.items()]
+    lines += [f"{name}: {counted(count, 'state')}, outside the crash model" for name, count in found.departures.items()]
     trees = [tree.sentence() for tree in found.illegal]
     trees += [f"{tree.sentence()} (disk journal)" for tree in measured.common.illegal]
     broken = [*trees, *found.unreadable, *found.refused, *measured.common.refused]

@@ -5,6 +5,7 @@ from typing import Any
 from tornpage.cli.document import Outcome
 from tornpage.properties.explore.group.run import GroupReport, quantile
 from tornpage.properties.findings import Finding
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["group_command", "group_outcome"]
 
@@ -74,7 +75,8 @@ def _lines(
     answers = ", ".join(f"{count:,} {status}" for status, count in report.answers.most_common())
     shown = [("fail-over", failovers)] if report.hangs else [("fail-over", failovers), ("restart", restarts)]
     return [
-        f"{len(report.failovers_ms)} {what}, group of {report.members}, {report.seconds:.1f} s, {report.terms} terms",
+        f"{len(report.failovers_ms)} {what}, group of {report.members}, {report.seconds:.1f} s, "
+        f"{counted(report.terms, 'term')}",
         "",
         f"  {'ms':<10}" + "".join(f"{name:>9}" for name, _ in _QUANTILES),
         *(f"  {name:<10}" + "".join(f"{value:>9,.0f}" for value in row.values()) for name, row in shown),
@@ -82,7 +84,7 @@ def _lines(
         f"{report.appends_per_s:,.0f} {verb}/s with 64 outstanding, before the first fail-over",
         f"{verb}: {answers}",
         f"{report.acknowledged:,} acknowledged {kept}, {len(report.lost)} of them lost",
-        f"logs at the end: {report.entries:,} entries, {report.log_bytes:,} bytes"
+        f"logs at the end: {counted(report.entries, 'entry', 'entries')}, {report.log_bytes:,} bytes"
         + ("" if report.unequal or not report.entries else ", equal in all members"),
         *(finding["sentence"] for finding in findings),
         f"verdict: {'interrupted' if report.interrupted and not findings else verdict} (seed {seed})",

@@ -3,6 +3,7 @@
 from tornpage.cli.document import Outcome
 from tornpage.properties.explore.pair.run import PairReport
 from tornpage.properties.findings import Finding
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["pair_outcome"]
 
@@ -23,7 +24,7 @@ def pair_outcome(report: PairReport, *, seed: int, role: str) -> tuple[Outcome, 
     findings = []
     if report.lost:
         names = ", ".join(map(str, report.lost[:_SHOWN]))
-        sentence = f"{len(report.lost)} acknowledged messages are not in the log of the master: {names}"
+        sentence = f"the log of the master lacks {counted(len(report.lost), 'acknowledged message')}: {names}"
         findings.append(Finding("contract-15", "broken", sentence).document())
     if report.unequal:
         findings.append(Finding("contract-15", "broken", report.unequal).document())
@@ -36,9 +37,10 @@ def pair_outcome(report: PairReport, *, seed: int, role: str) -> tuple[Outcome, 
     kills = ", ".join(f"{count} {what}" for what, count in sorted(report.kills.items()))
     answers = ", ".join(f"{count:,} {status}" for status, count in report.answers.most_common())
     lines = [
-        f"{report.kills.total()} kills of a {role} or its slave by SIGKILL in {report.seconds:.1f} s: {kills}",
+        f"{counted(report.kills.total(), 'kill')} of a {role} or its slave by SIGKILL in {report.seconds:.1f} s: "
+        f"{kills}",
         f"puts: {answers}",
-        f"{report.acknowledged:,} acknowledged messages, {len(report.lost)} of them lost",
+        f"{counted(report.acknowledged, 'acknowledged message')}, {len(report.lost)} of them lost",
         f"both logs at the end: {report.log_bytes:,} bytes" + ("" if report.unequal else ", equal"),
         *(finding["sentence"] for finding in findings),
         f"verdict: {verdict} (seed {seed})",

@@ -15,7 +15,7 @@ from tornpage.peers.verdicts import Example
 from tornpage.properties.explore.exhaustive.explored import Plan as ExhaustPlan
 from tornpage.properties.findings import Finding
 from tornpage.properties.judge.image import write_image
-from tornpage.properties.judge.rulings import NAMES
+from tornpage.properties.judge.rulings import NAMES, counted
 from tornpage.properties.program.case import Case, describe
 from tornpage.reports.results.intervals import interval
 from tornpage.reports.results.power_loss import ANY
@@ -91,17 +91,23 @@ def exhaustion_outcome(result: PeerExhaustion, *, command: str) -> tuple[Outcome
         "exhaust", verdict, figures, ["workloads_kept"], findings, extra={"peers": [peer]},
         interrupted=result.interrupted,
     )  # fmt: skip
-    finished = f"all workloads of up to {result.ops} operations" if result.ops >= 0 else "no length is finished"
+    finished = (
+        f"all workloads of up to {counted(result.ops, 'operation')}" if result.ops >= 0 else "no length is finished"
+    )
     lines = [
-        f"{result.states:,} crash states of {result.workloads:,} workloads, {result.images:,} images; {finished}",
+        f"{counted(result.states, 'crash state')} of {counted(result.workloads, 'workload')}, "
+        f"{counted(result.images, 'image')}; {finished}",
         "",
-        f"{result.peer}: {result.peer_states:,} states with a broken promise, "
+        f"{result.peer}: {counted(result.peer_states, 'state')} with a broken promise, "
         f"{result.peer_states / max(result.states, 1):.1%} of the states of the bound",
     ]
     for row in rows:
         lines.append(f"{row['number']:>3}  {row['name']:<16}{row['states_broken']:>7,}  {row['sentence']}")
         lines.append(f"     first: {'; '.join(row['operations']) or 'open'}")
-    lines += ["", f"our store: {result.own_workloads:,} workloads with a broken promise {result.own_sentence}".rstrip()]
+    lines += [
+        "",
+        f"our store: {counted(result.own_workloads, 'workload')} with a broken promise {result.own_sentence}".rstrip(),
+    ]
     lines += ["", command, f"verdict: {'interrupted' if result.interrupted else verdict}"]
     return outcome, "\n".join(lines)
 
@@ -238,11 +244,12 @@ def _text(
     low, high = interval(result.peer_states, result.states)
     share = result.peer_states / max(result.states, 1)
     lines = [
-        f"{result.states:,} crash images of {result.histories:,} histories of {_WRITERS[writer]}, "
+        f"{counted(result.states, 'crash image')} of {counted(result.histories, 'history', 'histories')} of "
+        f"{_WRITERS[writer]}, "
         f"{result.distinct:,} distinct in their history, {result.proven_legal:,} proven legal; "
         f"{outcome.figures['states_per_s']:.1f} states/s",
         "",
-        f"{result.peer}: {result.peer_states:,} images with a broken promise, {share:.1%} "
+        f"{result.peer}: {counted(result.peer_states, 'image')} with a broken promise, {share:.1%} "
         f"(95 % interval {low:.1%} to {high:.1%})",
     ]
     for name, counts in sorted(result.by_flush.items()):
@@ -251,7 +258,7 @@ def _text(
         lines.append(
             f"{row['number']:>3}  {row['name']:<16}{row['states_broken']:>7,} {row['share']:>7.1%}  {row['sentence']}"
         )
-    lines += ["", f"our store: {result.own_states:,} images with a broken promise"]
+    lines += ["", f"our store: {counted(result.own_states, 'image')} with a broken promise"]
     lines += [f"{number:>3}  {text}" for number, text in sorted(result.own_sentences.items())]
     lines += result.lost
     lines += ["", command, f"verdict: {'interrupted' if result.interrupted else outcome.verdict}"]

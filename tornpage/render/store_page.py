@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage import __version__
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import bytes_progress
+from tornpage.properties.judge.rulings import counted
 from tornpage.render.redacting import AS_IT_IS, Showing
 from tornpage.run.writing import write_whole, writing
 
@@ -213,7 +214,7 @@ def _small_file(row: Row) -> Row:
 
 
 def _config_file(row: Row) -> Row:
-    entries = "" if row["entries"] is None else f", {row['entries']:,} entries"
+    entries = "" if row["entries"] is None else f", {counted(row['entries'], 'entry', 'entries')}"
     return {"file": row["file"], "said": f"{row['state']}, {row['size']:,} bytes{entries}"}
 
 

@@ -1,6 +1,7 @@
 """Write the bounds statement: what a run has shown, in one sentence."""
 
 from tornpage.properties.explore.exhaustive.run import ExhaustTally
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["figures_of", "statement_of"]
 
@@ -35,28 +36,24 @@ def statement_of(tally: ExhaustTally) -> str:
     plan, numbers = tally.plan, figures_of(tally)
     if tally.ops < 0:
         return "exhaustive up to nothing: not even the open of a new store was finished"
-    bound = "the open of a new store" if not tally.ops else f"up to {_counted(tally.ops, 'operation')}"
+    bound = "the open of a new store" if not tally.ops else f"up to {counted(tally.ops, 'operation')}"
     recovery = f", recovery crashed within {plan.recovery_facts}" if plan.recovery_facts >= 0 else ""
     share = numbers["pruned"] / max(numbers["states"], 1)
     said = (
         f"exhaustive {bound} with the operations {{{', '.join(entry.name for entry in plan.operation_set)}}}, "
-        f"{_counted(plan.facts, 'in-flight write')}{recovery}, disk {plan.disk}, mode {plan.mode}, "
-        f"log files of {plan.file_bytes} bytes: {_counted(numbers['workloads'], 'workload')}, "
-        f"{_counted(numbers['states'], 'crash state')}, {_counted(numbers['images'], 'image')}, "
-        f"{_counted(numbers['recovered_states'], 'recovered state')}, {numbers['pruned']:,} pruned ({share:.0%}); "
+        f"{counted(plan.facts, 'in-flight write')}{recovery}, disk {plan.disk}, mode {plan.mode}, "
+        f"log files of {plan.file_bytes} bytes: {counted(numbers['workloads'], 'workload')}, "
+        f"{counted(numbers['states'], 'crash state')}, {counted(numbers['images'], 'image')}, "
+        f"{counted(numbers['recovered_states'], 'recovered state')}, {numbers['pruned']:,} pruned ({share:.0%}); "
         f"{_check(tally, numbers)}"
     )
     if tally.ops < plan.ops:
-        said += f"; the bound of {_counted(plan.ops, 'operation')} was not finished and is not claimed"
+        said += f"; the bound of {counted(plan.ops, 'operation')} was not finished and is not claimed"
     return said
 
 
 def _check(tally: ExhaustTally, numbers: dict[str, int]) -> str:
     if tally.checked_ops < 0:
         return "not checked by brute force"
-    bound = f"{_counted(tally.checked_ops, 'operation')}, {_counted(numbers['check_facts'], 'in-flight write')}"
-    return f"brute-force check at ({bound}), {_counted(numbers['check_states'], 'state')}: equal"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    bound = f"{counted(tally.checked_ops, 'operation')}, {counted(numbers['check_facts'], 'in-flight write')}"
+    return f"brute-force check at ({bound}), {counted(numbers['check_states'], 'state')}: equal"

@@ -196,7 +196,10 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, explored: list[str]) 
 
 
 def test_end_of_a_shard_lets_another_write_its_first_page(tmp_path: Path) -> None:
-    """Regression: the last turn of a shard removed the empty folder in which another worker made its page."""
+    """Regression: the folder of pages vanished while another worker made its page in it.
+
+    The last turn of a shard removed the folder if it was empty.
+    """
     pytest.importorskip("pyarrow")
     files, page = CampaignFiles(tmp_path), tmp_path / "progress/shard-000001-0000000-0000000.parquet"
     content = parquet_of([files.table.row(kind="shard")])

@@ -8,12 +8,20 @@ from collections.abc import Sequence
 import pytest
 
 from tornpage.pipeline.campaign.campaign import CrashCampaign
-from tornpage.pipeline.campaign.cost import cost_of, file_and_row_bytes, measured_trial, processor_seconds, state_cost
+from tornpage.pipeline.campaign.cost import (
+    Trial,
+    cost_of,
+    file_and_row_bytes,
+    measured_trial,
+    processor_seconds,
+    state_cost,
+)
 from tornpage.pipeline.campaign.files import parquet_of
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.explore.crashes.rows import Row, rows_of
 from tornpage.properties.explore.crashes.shards import SeedRun, Shard, ShardRun
 from tornpage.properties.program.case import Settings
+from tornpage.render.campaign import cost_outcome
 
 SHARD = Shard(0, seed=1, states=1000, settings=Settings())
 
@@ -89,3 +97,17 @@ def test_runs_that_are_never_repeated_have_no_share_of_repeats() -> None:
     runs: list[Row] = [{"states": number} for number in states]
     assert state_cost(runs, spans)[0] == pytest.approx(1.5 / 300)
     assert state_cost(runs_of(states), spans)[0] == pytest.approx(1.5 / 300 * 1.05)
+
+
+def test_one_shard_is_told_in_the_singular() -> None:
+    """Regression: the plan said "1 shards on 1 cores"."""
+    trial = Trial(states=1, runs=1, shard_s=1.0, explored_s=1.0, wall_s=2.0, file_bytes=900.0, row_bytes=90.0)
+    cost = cost_of(trial, shards=1, states_per_shard=1, cores=1)
+    _, text = cost_outcome(trial, cost, seed=0, keep_every_s=60.0)
+    for told in (
+        "1 counted crash state in 1 shard on 1 core\n",
+        "(1 run and 1 shard)",
+        "in 1 file\n",
+        "of 1 state in 1 run,",
+    ):
+        assert told in text

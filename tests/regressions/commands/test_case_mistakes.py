@@ -114,7 +114,10 @@ def test_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: an interrupt or a text without an encoding left a hidden file beside the page."""
+    """Regression: a hidden file stayed beside the page.
+
+    An interrupt left it, and so did a text without an encoding.
+    """
     with pytest.raises(UnicodeEncodeError):
         write_whole(tmp_path / "page.html", "\udcff")
 
@@ -128,7 +131,10 @@ def test_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_link_and_pipe_stay(tmp_path: Path) -> None:
-    """Regression: `--html /dev/null --overwrite` replaced the device by a page, and a link by a file."""
+    """Regression: `--html /dev/null --overwrite` replaced the device by a page.
+
+    It also replaced a link by a file.
+    """
     page, link, pipe = tmp_path / "page.html", tmp_path / "link.html", tmp_path / "pipe"
     page.write_text("before")
     link.symlink_to(page)

@@ -11,6 +11,7 @@ from tornpage.bench.spark.shapes import OLD_BYTES, SHAPES
 from tornpage.bench.spark.stores import FILE_BYTES
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 
 __all__ = ["on_spark"]
 
@@ -94,8 +95,8 @@ def _number(value: float | None) -> str:
 def _machine(run: SparkRun, store: str) -> str:
     machine = run.machine
     return (
-        f"{machine.processor}, {machine.cores} cores, {machine.kernel}, {machine.python}; {store} of "
-        f"{run.messages:,} messages, {run.record_bytes / 1e9:.2f} GB of records"
+        f"{machine.processor}, {counted(machine.cores, 'core')}, {machine.kernel}, {machine.python}; {store} of "
+        f"{counted(run.messages, 'message')}, {run.record_bytes / 1e9:.2f} GB of records"
     )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.sim.choosing.choice import Budget
@@ -64,15 +65,16 @@ def judged(figures: dict[str, Any], budget: "Budget", share: float = 1.0) -> dic
     if loss_ms > budget.loss_ms:
         over.append(f"the loss exceeds the limit by {loss_ms - budget.loss_ms:.3g} ms")
     cuts = (
-        f"; {figures['cuts']} power cuts of a recorded disk took at most {figures['cut_loss_messages']:,} "
+        f"; {counted(figures['cuts'], 'power cut')} of a recorded disk took at most {figures['cut_loss_messages']:,} "
         f"messages, {figures['cut_loss_ms']:.3g} ms"
         if figures["cuts"]
         else ""
     )
     moment = "the worst moment" if share == 1 else f"a share of {share:g} of the moments"
     sentence = (
-        f"{figures['messages']:,} puts, p99 {figures['put_p99_us'] / 1e3:.3g} ms; {moment} would have taken at most "
-        f"{figures['loss_messages']:,} acknowledged messages, {figures['loss_ms']:.3g} ms{cuts}. "
+        f"{counted(figures['messages'], 'put')}, p99 {figures['put_p99_us'] / 1e3:.3g} ms; {moment} would have "
+        "taken at most "
+        f"{counted(figures['loss_messages'], 'acknowledged message')}, {figures['loss_ms']:.3g} ms{cuts}. "
         + (f"It does not meet the budget: {' and '.join(over)}." if over else "It meets the budget.")
     )
     return {**figures, "meets": not over, "sentence": sentence}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornpage.cli.document import refuse
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.sim.choosing.choice import Choice
@@ -76,7 +77,8 @@ def sentences(
     best = choice.best
     kind = kind_of(best.policy)
     said = [
-        f"{best.seeds} seeds gave a put p99 of {best.put_p99_best_us / 1e3:.3g} to {best.put_p99_us / 1e3:.3g} ms; "
+        f"{counted(best.seeds, 'seed')} gave a put p99 of {best.put_p99_best_us / 1e3:.3g} to "
+        f"{best.put_p99_us / 1e3:.3g} ms; "
         "the budget is compared with the worst seed."
     ]
     if is_preset or noise is None:
@@ -90,7 +92,8 @@ def sentences(
         )
         waits = "A put that waits for such a sync takes as long" if kind == "sync" else "Such a sync lengthens the loss"
         said.append(
-            f"The longest of {noise['syncs']:,} measured syncs took {noise['longest_sync_ms']:.3g} ms. {waits}; rare "
+            f"The longest of {counted(noise['syncs'], 'measured sync')} took {noise['longest_sync_ms']:.3g} ms. "
+            f"{waits}; rare "
             "syncs of that length may be missing in the simulated load."
         )
     if known is None:
@@ -103,7 +106,8 @@ def sentences(
     else:
         found = known[kind]
         said.append(
-            f"On {found.cases} validated cases of this kind ({CASES[kind]}) the predicted p99 was off by up to "
+            f"On {counted(found.cases, 'validated case')} of this kind ({CASES[kind]}) the predicted p99 was off "
+            "by up to "
             f"{found.p99_worst:+.0%} (noise floor {found.floor_p99:.0%}); {found.missed} of them missed. The "
             f"predicted messages at risk were too low by up to {max(-found.at_risk_lowest, 0.0):.0%}."
         )

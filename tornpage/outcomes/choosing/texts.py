@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.cli.document import Outcome
 from tornpage.outcomes.choosing.sureness import Validated
 from tornpage.outcomes.experiments import experiment_document
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.sim.choosing.assessment import Assessed
@@ -96,7 +97,7 @@ def _over(row: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
     if row["loss_ms"] > budget["loss_ms"]:
         parts.append(f"its loss exceeds the allowed one by {_ms(row['loss_ms'] - budget['loss_ms'])}")
     if row["put_refused"]:
-        parts.append(f"it refuses {row['put_refused']:,} puts")
+        parts.append(f"it refuses {counted(row['put_refused'], 'put')}")
     return "; ".join(parts)
 
 

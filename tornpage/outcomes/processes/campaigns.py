@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.cli.document import Outcome
 from tornpage.outcomes.processes.cases import ProcessKind, failure_text, save_process_case
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.properties.campaign.case_runs import CasePlan, CaseTally
@@ -61,8 +62,8 @@ class ProcessCampaign:
         `statement` is the bound of a campaign of all programs. `counts` are further figures.
         """
         tally = result.tally
-        counted = tally.states if self.rate == "states" else tally.runs
-        rate = counted / max(result.seconds, 1e-9)
+        explored = tally.states if self.rate == "states" else tally.runs
+        rate = explored / max(result.seconds, 1e-9)
         timings = ("seconds", f"{self.rate}_per_s")
         figures: dict[str, float | int] = {
             self.size: self._processes(plan),
@@ -90,10 +91,10 @@ class ProcessCampaign:
         shown_rate = f"{rate:,.0f}" if self.rate == "states" else f"{rate:,.1f}"
         lines = [
             *(failure_text(self.kind, found.failure) for found in result.found),
-            f"{tally.runs:,} runs of {self._processes(plan)} {self.size}, {tally.states:,} states in "
+            f"{counted(tally.runs, 'run')} of {self._processes(plan)} {self.size}, {counted(tally.states, 'state')} in "
             f"{result.seconds:.1f} s: {shown_rate} {self.rate}/s",
             ", ".join(f"{name} {tally.hit[name]:,}" for name in self.effects),
-            f"{result.repeated:,} runs repeated with equal results",
+            f"{counted(result.repeated, 'run')} repeated with equal results",
             *([statement] if statement and not result.is_cut else []),
             *result.faults,
             *([f"vacuous: {', '.join(result.silent)} never happened"] if result.silent and not result.found else []),

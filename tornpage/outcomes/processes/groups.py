@@ -10,6 +10,7 @@ from tornpage.cli.document import Outcome, say
 from tornpage.cli.progress import shrinking_progress, states_progress
 from tornpage.outcomes.processes.campaigns import ProcessCampaign
 from tornpage.outcomes.processes.cases import GROUP, HOLDS, failure_text, readable_case
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.outcomes.counterexamples import GivenCase
@@ -67,7 +68,8 @@ def _statement(plan: GroupPlan, checked: int) -> str:
     return (
         f"all programs of up to {plan.length} of {len(ALPHABET)} operations after a member holds six messages of three "
         f"queues, and of up to {plan.length - 1} after a second member has joined, with at most two changes of members "
-        f"and one crash, each with an end of all faults; power losses keep nothing or everything. {checked:,} programs "
+        f"and one crash, each with an end of all faults; power losses keep nothing or everything. "
+        f"{counted(checked, 'program')} "
         "that are left out were run: each repeats a listed one"
     )
 

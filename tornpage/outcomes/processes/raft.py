@@ -9,6 +9,7 @@ from tornpage.cli.document import Outcome, say
 from tornpage.cli.progress import states_progress
 from tornpage.outcomes.processes.campaigns import ProcessCampaign
 from tornpage.outcomes.processes.cases import RAFT
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.outcomes.exploring import Request
@@ -123,8 +124,9 @@ def _search_outcome(
             Finding("bound-not-reached", "unknown", "the search ended before the bound was exhausted").document()
         )
     lines += [
-        f"{request.members} members, {_words(bound)}: {found.states:,} states, {found.transitions:,} transitions, "
-        f"{found.slept:,} equivalent orders left out, {found.cpu_s:.1f} s of processor time",
+        f"{counted(request.members, 'member')}, {_words(bound)}: {counted(found.states, 'state')}, "
+        f"{counted(found.transitions, 'transition')}, "
+        f"{counted(found.slept, 'equivalent order')} left out, {found.cpu_s:.1f} s of processor time",
         "every schedule of the bound was searched"
         if found.is_complete and not found.broken
         else "the search is not complete",
@@ -132,7 +134,8 @@ def _search_outcome(
             []
             if every is None
             else [
-                f"check: {_CHECKED_MEMBERS} members, {_words(small)}: brute force visits {every.states:,} states, "
+                f"check: {_CHECKED_MEMBERS} members, {_words(small)}: brute force visits "
+                f"{counted(every.states, 'state')}, "
                 f"{len(every.reached):,} up to symmetry; the search visits {checked.states:,}"
                 f"{', the same ones' if equal else ', others'}"
             ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import steps_progress
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.peers.rocketmq.raft_exchange import Exchanged
@@ -76,9 +77,12 @@ def _outcome(
         lines += ["", f"{each.run}: {each.what}", f"  expected  {each.expected}", f"  found     {each.found}"]
     lines += [
         "",
-        f"{found.entries:,} entries in {found.turns} turns of {found.runs} runs, {found.kills} kills, "
-        f"{found.cuts} cuts: {sum(found.compared.values()):,} comparisons, {found.differing:,} differ",
-        f"known difference: the store of 4.9.3 does not serve {found.skipped} messages after an entry without a body",
+        f"{counted(found.entries, 'entry', 'entries')} in {counted(found.turns, 'turn')} of "
+        f"{counted(found.runs, 'run')}, {counted(found.kills, 'kill')}, "
+        f"{counted(found.cuts, 'cut')}: {counted(sum(found.compared.values()), 'comparison')}, "
+        f"{found.differing:,} differ",
+        f"known difference: the store of 4.9.3 does not serve {counted(found.skipped, 'message')} after an entry "
+        "without a body",
         f"verdict: {'interrupted' if interrupted and not found.differing else verdict}",
     ]
     return outcome, "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.cli.progress import counted_progress
+from tornpage.properties.judge.rulings import counted
 
 if TYPE_CHECKING:
     from tornpage.peers.exploring import PeerPlan
@@ -305,7 +306,7 @@ def _states_progress(shards: Sequence[ShardT]) -> Iterator[Callable[[int, int], 
     """
     total = len(shards) * shards[0].states
     with counted_progress("campaign", total=total, unit="states") as show:
-        yield lambda states, done: show(min(states, total), f"{done} of {len(shards)} shards")
+        yield lambda states, done: show(min(states, total), f"{done} of {counted(len(shards), 'shard')}")
 
 
 @contextmanager
