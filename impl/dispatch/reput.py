@@ -2,8 +2,8 @@
 
 The service runs when it is woken. Call `note_readable` after making bytes readable. During a round this only reads a
 flag: the round sets `_sleeps`, then checks the log again, so no wake-up is lost.
-After a round its thread rests for a millisecond, as RocketMQ does. Without the rest each synchronous put waited for a
-round of dispatch, since both need the interpreter. Source: `DefaultMessageStore.ReputMessageService`.
+After a round its thread rests for a millisecond, as that of RocketMQ does. Without the rest each synchronous put waits
+for a round of dispatch, since both need the interpreter. Source: `DefaultMessageStore.ReputMessageService`.
 """
 
 import logging

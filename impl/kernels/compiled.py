@@ -62,7 +62,7 @@ def load_compiled_parts() -> bool:
 
     It takes about a second of processor time. Return False if a plain part is used instead of one of them.
     """
-    loaded = {name: _twins(name) for name in _PLAIN}  # each of them, also after one that is missing
+    loaded = {name: _twins(name) for name in _PLAIN}  # one that is missing keeps none of the others from loading
     return all(loaded[name] is not plain for name, plain in _PLAIN.items())
 
 

@@ -103,8 +103,8 @@ def text_of(document: Any, depth: int = 0) -> str:
     """Return the text of a document, as fastjson writes it with `PrettyFormat`.
 
     A key that is a text begins a line, with a tab for each level. A key that is a number or an object does not. A
-    mapping with entries ends on a line of its own. A list has no line breaks of its own. Source: spec of the state
-    files, `docs/format.md` section 15.
+    mapping with entries ends on a line of its own. A list has no line breaks of its own. Source: `docs/format.md`,
+    section 15.
     """
     if isinstance(document, Mapping):
         entries = [_key_text(key, depth) + ":" + text_of(value, depth + 1) for key, value in document.items()]

@@ -210,9 +210,9 @@ def mutate(
     """Change the store by machine, and measure which changes the strategies find.
 
     A mutant is the store with one change that no person chose. A sample is drawn in proportion to the packages of the
-    store. Each mutant is tried with one strategy after the other until one kills it. Survivors are
-    compared with the original in fixed runs. One without a difference is presumed equivalent, and listed. With --out
-    each finished trial is kept, and a second call runs the missing ones. docs/tester/mutants.md explains the numbers.
+    store. Each mutant is tried with one strategy after the other until one kills it. Survivors are compared with the
+    original in fixed runs. A survivor without a difference is presumed equivalent, and listed. With --out each
+    finished trial is kept, and a second call runs the missing ones. docs/tester/mutants.md explains the numbers.
 
     \b
     tornpage bugs mutate --list --package recovery

@@ -1,7 +1,7 @@
 """Specify a call of a client, and a pull that the broker holds (contract 16).
 
-1. The first of answer, failure and deadline is the outcome of a call. A call without an answer has timed out when it is
-   looked at from its deadline on. A later answer changes nothing.
+1. The first of answer, failure and deadline is the outcome of a call. The deadline counts once the client looks at the
+   call at or after it. A later answer changes nothing.
 2. A pull that finds nothing waits at the broker, up to the time of the request, if the broker holds pulls at all. Its
    answer follows from the answer of the store: `answer_of`.
 3. The end of a connection ends its held pulls: they are unreachable, and the store waits for them no longer. Later

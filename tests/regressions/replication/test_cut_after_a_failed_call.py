@@ -1,4 +1,4 @@
-"""A cut of a slave's log that failed is repeated, and leaves nothing behind.
+"""A cut of a slave's log that failed is repeated, and leaves no removed file on the disk.
 
 Symptom: a slave whose disk failed while its log was cut kept a file open for each attempt, one attempt each second. And
 the removal of a log file or of a queue file whose directory was not synced stayed without a sync when the cut was
