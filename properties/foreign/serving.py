@@ -96,7 +96,7 @@ def _require_verbs(store: Any, shape: Any) -> None:
         verbs += ["get"] * bool(promised.get("offsets", True)) + ["read"] * bool(promised.get("queues", True))
     missing = [verb for verb in verbs if not callable(getattr(store, verb, None))]
     if missing:
-        raise AttributeError(f"{type(store).__name__} has no method {', '.join(missing)}; a store needs all of them")
+        raise AttributeError(f"{type(store).__name__} lacks {', '.join(missing)}; give it these methods")
 
 
 def _answer_of_messages(store: Target, request: dict[str, Any]) -> dict[str, Any]:

@@ -213,7 +213,8 @@ def _with_processes(explore: Callable[[Request], tuple[Outcome, str]]) -> Callab
         except BrokenPipeError:  # the reader of the output has gone, which is no fault of the directory
             raise
         except OSError as error:
-            refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+            place = error.filename or request.directory or "the directory for temporary files"
+            refuse(f"cannot work in {place}: {error.strerror}; name another --directory")
 
     return explored
 

@@ -86,7 +86,7 @@ def test_target_without_methods_is_refused(tmp_path: Path, name: str, missing: s
     path = tmp_path / "store.py"
     path.write_text(_STORE)
     said = refusal("explore", "target", f"{path}:{name}", "--states", "5")
-    assert f"{name} has no method {missing};" in said
+    assert f"{name} lacks {missing}; give it these methods" in said
 
 
 def test_target_without_promises_is_refused(tmp_path: Path) -> None:
@@ -201,6 +201,20 @@ def test_place_without_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert ran.exit_code == 2
     why = f"cannot work in {tmp_path}/one: No space left on device; name another --directory"
     assert ran.output.splitlines()[-1] == f"tornpage: {why}"
+
+
+@pytest.mark.parametrize(("given", "place"), [(("--directory", "."), "."), ((), "the directory for temporary files")])
+def test_failure_without_a_file_names_the_directory(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], place: str
+) -> None:
+    """Regression: the message said "cannot work in None"."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tornpage.properties.explore.pair.run.run_pair", full)
+    said = refusal("explore", "pair", "1", *given)
+    assert f"cannot work in {place}: No space left on device" in said
 
 
 def test_plan_refuses_resume_without_asking_for_a_directory() -> None:
