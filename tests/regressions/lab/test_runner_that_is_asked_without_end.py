@@ -1,8 +1,8 @@
-"""The statement about a runner of services had no end if every step asks for another one.
+"""The reference of a runner of services had no end if every step asks for another one.
 
 Symptom: one of about a thousand `try_functions` took memory until the system killed `explore crashes`.
-Cause: the drawn steps of a runner begin again. The runner got a last one after some number, and the statement did not.
-Fix: the statement takes its steps from the same function.
+Cause: the drawn steps of a runner begin again. The runner got a last one after some number, and the reference did not.
+Fix: the reference takes its steps from the same function.
 """
 
 from tornpage.properties.lockstep.parts.services import _STEPS_MAX, _expected, _Step
