@@ -19,6 +19,7 @@ from tornpage.bench.crashes.power_losses import Loss, power_losses
 from tornpage.bench.crashes.process_kills import kill_one
 from tornpage.bench.figures import file_system_of
 from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.properties.judge.rulings import counted
 from tornpage.sim.experiments import frontier
 from tornpage.sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row
 from tornpage.sim.experiments.policies import POLICIES, StorePolicy
@@ -122,8 +123,8 @@ def caption(rows: Sequence[Row]) -> str:
             for row in takers
         ]
         if kept:
-            told.append(f"{sum(int(of(row, 'crashes')) for row in kills if str(row['policy']) in kept)} kills of "
-                        f"{listed(kept)} lost nothing.")  # fmt: skip
+            count = sum(int(of(row, "crashes")) for row in kills if str(row["policy"]) in kept)
+            told.append(f"{counted(count, 'kill')} of {listed(kept)} lost nothing.")
         latency = sorted(of(row, "put_p99_us") for row in kills)
         told.append(
             f"On this machine the put p99 of the Python store was {span_us(latency[0])} to {span_us(latency[-1])}, "

@@ -213,7 +213,7 @@ class _Measuring:
         if self._findings is None:
             self._findings = findings
         if findings != self._findings:
-            raise HarnessError(f"{len(findings)} findings differ from those of another engine")
+            raise HarnessError(f"other findings than those of another engine: {len(findings)}")
 
     def _one_query(self, shape: Shape, spark: SparkSession) -> Spent:
         with scratch(str(self._place)) as place:

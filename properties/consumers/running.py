@@ -216,7 +216,7 @@ class _Turns:
 
 
 class _Broker(ConsumerBroker):
-    """A broker of this process, which notes who watches and who ends its connection."""
+    """A broker of this process, which notes the clients that watch and those that disconnect."""
 
     def __init__(self) -> None:
         self.wakes: dict[str, Callable[[], None]] = {}

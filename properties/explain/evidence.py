@@ -36,6 +36,7 @@ from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, hex_o
 from tornpage.properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
 from tornpage.properties.explain.page_map import PageFate, PageMap, WriteFate, page_map_of
 from tornpage.properties.judge.evidence import durable_image
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.lockstep.lockstep import Lockstep
 from tornpage.properties.program.case import Case, Settings, describe
 from tornpage.properties.program.log_places import log_files
@@ -303,7 +304,10 @@ def _position(run: CrashContext, event: int) -> int:
 
 
 def _answer(log: CommitLog) -> str:
-    return f"answered: {len(log.records)} records, log ends at {log.end_offset}, durable up to {log.flushed_offset}"
+    return (
+        f"answered: {counted(len(log.records), 'record')}, log ends at {log.end_offset}, "
+        f"durable up to {log.flushed_offset}"
+    )
 
 
 def _answer_of_foreign(state: Any) -> str:
@@ -517,4 +521,4 @@ def _changes(before: Image, after: Image | None) -> list[Decision]:
         size = "" if len(old) == len(new) else f", {len(old)} bytes became {len(new)}"
         told.append(Decision(path, (f"{what} from byte {same} on" if same >= 0 else "size changed") + size))
     logs = log_files(after.files)
-    return told or [Decision("files", f"no file changed; {len(logs)} log files")]
+    return told or [Decision("files", f"no file changed; {counted(len(logs), 'log file')}")]

@@ -105,7 +105,7 @@ def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> 
     near = [rows[0], losing("a", REAL["power"], 99), losing("a", REAL["kill"], 0)]
     assert "within 1.0 %" in caption(near)
     assert "Of the real stores a lost no acknowledged message" in caption(near)
-    assert "1 kills of a lost nothing" in caption(near)
+    assert "1 kill of a lost nothing" in caption(near)
     killed = [*near[:2], losing("a", SIMULATED["kill"], 7), losing("a", REAL["kill"], 9, answered=9)]
     assert "Kills lost 9 messages from a on average of 1 (7 simulated)" in caption(killed)
     assert "No policy lost enough" in caption([losing("a", SIMULATED["power"], 3), losing("a", REAL["power"], 5)])

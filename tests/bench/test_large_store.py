@@ -138,7 +138,7 @@ def document(verdict: str, *findings: dict[str, str]) -> str:
         ),
         (document("holds"), "", 0, "the verdict is holds, and not broken"),
         ("", "tornpage: Spark needs Java", 2, "the audit ended with code 2: tornpage: Spark needs Java"),
-        (document("broken", {"code": "CQ_MISSING"}), "", 1, "1 findings differ from those of another engine"),
+        (document("broken", {"code": "CQ_MISSING"}), "", 1, "other findings than those of another engine: 1"),
     ],
     ids=["harness", "other verdict", "no document", "other findings"],
 )

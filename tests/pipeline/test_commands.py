@@ -141,7 +141,7 @@ def test_mended_copy_is_planned_first_and_then_written(tmp_path: Path) -> None:
     document = json.loads(said)
     assert (code, document["verdict"], document["store_verdict"]) == (0, "holds", "broken")
     assert document["plan"] == plan
-    assert progress.index("lost messages: ") < progress.index("copy 00000000000000032768")
+    assert progress.index("1 lost message: ") < progress.index("copy 00000000000000032768")
     assert run(audit.command, str(tmp_path / "copy"))[0] == 0
     assert "already exists" in refused(*asked)
 

@@ -253,7 +253,7 @@ def test_no_name_in_a_log_leads_out_of_the_copy(tmp_path: Path, name: str, is_fu
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ({"maxHashSlotNum": 100, "maxIndexNum": 1}, "no index file has 100 slots and 1 entries"),
+        ({"maxHashSlotNum": 100, "maxIndexNum": 1}, "no index file has 100 slots and 1 entry"),
         ({"maxHashSlotNum": 10**9, "maxIndexNum": 100}, "no index file has 1000000000 slots"),
         ({"mappedFileSizeConsumeQueue": 10**12}, "no queue file has 1000000000000 bytes"),
     ],

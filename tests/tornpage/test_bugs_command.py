@@ -101,7 +101,7 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["report", str(tmp_path)]).exit_code == 0
     page = (tmp_path / "index.html").read_text()
     assert "How long planted bugs live" in page
-    assert "of 1 bugs, made small" in page
+    assert "of 1 bug, made small" in page
 
 
 def score_with_files_of(kib: int, out: Path | None, *, trials: int) -> subprocess.CompletedProcess[str]:

@@ -106,7 +106,7 @@ def test_without_its_canary_it_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> N
         (("--letters", "put,sing"), "no operation 'sing'"),
         (("--mode", "async", "--letters", "commit"), "no operation 'commit'"),
         (("--ops", "2", "--letters", "close"), "make no workload of 2 operations"),
-        (("--letters", "open"), "make no workload of 1 operations"),
+        (("--letters", "open"), "make no workload of 1 operation"),
         (("--ops", "0"), "--ops"),
         (("--mode", "lazy"), "--mode"),
         (("--disk", "tape"), "--disk"),

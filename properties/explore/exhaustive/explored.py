@@ -18,6 +18,7 @@ from tornpage.properties.explore.exhaustive.operation_set import (
 )
 from tornpage.properties.explore.exhaustive.outcomes import CachingJudge
 from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
+from tornpage.properties.judge.rulings import counted
 from tornpage.properties.program.case import Disk, Settings
 
 __all__ = ["Explored", "Plan", "explore_workload"]
@@ -50,7 +51,7 @@ class Plan:
         """Raise ValueError for operations that the mode lacks or that make no such workload."""
         if not any(True for _ in workloads(self.operation_set, self.ops)):
             names = ", ".join(entry.name for entry in self.operation_set)
-            raise ValueError(f"the operations {names} make no workload of {self.ops} operations")
+            raise ValueError(f"the operations {names} make no workload of {counted(self.ops, 'operation')}")
 
     @property
     def operation_set(self) -> tuple[NamedOperation, ...]:

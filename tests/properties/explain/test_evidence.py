@@ -26,7 +26,7 @@ def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
     told = told_of(Case(SETTINGS, (*PUTS, Crash(survived={f"size {LOG}": 0}, others="kept"))), tracker)
     assert (told["losses"], told["lost_pages"]) == (1, 0)
     assert [operation["answer"][:20] for operation in told["lanes"]["operations"]] == [
-        "answered: 1 records,", "answered: 2 records,", "",
+        "answered: 1 record, ", "answered: 2 records,", "",
     ]  # fmt: skip
     assert {"fact": f"size {LOG}", "fate": "lost"} in told["facts"]
     assert [record["on_disk"] for record in told["records"]] == [False, True]
@@ -49,7 +49,7 @@ def test_an_answer_stands_beside_the_operation_that_gave_it(tracker: DirtyTracke
     settings = Settings(file_bytes=2048, bug="larger-than-a-file")
     puts = (Put(body_bytes=100), Put(body_bytes=200), Put(body_bytes=5_000))
     told = told_of(Case(settings, puts), tracker)["lanes"]["operations"]
-    assert [operation["answer"][:19] for operation in told] == ["answered: 1 records", "answered: 2 records", ""]
+    assert [operation["answer"][:19] for operation in told] == ["answered: 1 record,", "answered: 2 records", ""]
 
 
 def test_a_case_without_a_crash_is_told_by_its_lanes(tracker: DirtyTracker) -> None:
