@@ -13,6 +13,7 @@ from tornpage.properties.lockstep.parts import (
     dispatches,
     index,
     log_files,
+    mapped_files,
     numbers,
     pulls,
     queues,
@@ -28,7 +29,7 @@ __all__ = ["functions_answer"]
 
 _PARTS = (
     texts, records, policies, filters, files, statistics, small_files, delays, dispatches, dispatch_services, log_files,
-    recovered_logs, queues, numbers, pulls, index, received, clean_up, services, real_files,
+    mapped_files, recovered_logs, queues, numbers, pulls, index, received, clean_up, services, real_files,
 )  # fmt: skip
 
 
