@@ -351,10 +351,13 @@ class _Program:
         rng = self._rng
         carried_out(self._disk, rng, "flush_all", self._queues.flush_all, only_names=True)
         tried("close", self._queues.close)
+        if rng.random() < 0.3:  # the begin of the log has moved since the last clean-up of the queue
+            places = [offset for offset, _, _ in self._queue.log.values()]
+            self._log_min = max(self._log_min, rng.choice((self._log_end, *places)))
         harm = self._harm() if not self._has_ext else {}
         clean_exit = rng.random() < 0.5
         image = self._disk.durable
-        stored = {**image.files, **harm}
+        stored = {path: data for path, data in {**image.files, **harm}.items() if data is not None}
         strays = {f"{_ROOT}/{name}": data for name, data in _STRAYS.items() if rng.random() < 0.3}
         topic = f"{_ROOT}/consumequeue/T"
         odd = {f"{topic}/{name}" for name in _ODD_FOLDERS if rng.random() < 0.1}
@@ -392,10 +395,54 @@ class _Program:
 
         self._repeated("an open", load)
         is_kept = before == self._disk.content and (clean_exit or not self._has_ext)
+        if self._disk.failed == failed:
+            self._findings_of_files(made[0], before)
+            self._is_told(made[0], before, is_erased=erased[-1])
         if self._disk.failed == failed and is_kept:
             codes = [finding.code for finding in made[0].findings if finding.code == "queue_rebuilt"]
             is_value("whether a queue that stays as it is was rebuilt", (False, []), (erased[-1], codes))
         return made[0]
+
+    def _findings_of_files(self, queues: ConsumeQueues, before: dict[str, bytes]) -> None:
+        """Compare the findings about files that a queue cannot use.
+
+        Each file of another size has one unless it is empty, and each file before the last gap.
+        """
+        size, expected = 20 * self._queue.per_file, set[tuple[str, int]]()
+        sizes = {int(path[-20:]): len(before[path]) for path in self._paths(before)}
+        expected |= {("queue_file_size", base) for base, count in sizes.items() if count not in (0, size)}
+        whole = sorted((base for base, count in sizes.items() if count == size), reverse=True)
+        newest = sum(base == whole[0] - size * at for at, base in enumerate(whole))
+        expected |= {("queue_file_alone", base) for base in whole[newest:]}
+        codes = "queue_file_size", "queue_file_alone"
+        noted = {(each.code, each.offset) for each in queues.findings if each.code in codes}
+        is_value("the findings about files of a queue", sorted(expected), sorted(noted))
+
+    def _paths(self, files: dict[str, bytes]) -> list[str]:
+        """Return the paths of the queue's files."""
+        directory = f"{_ROOT}/consumequeue/T/{self._key[1]}/"
+        return [path for path in files if path.startswith(directory) and len(path) == len(directory) + 20]
+
+    def _is_told(self, queues: ConsumeQueues, before: dict[str, bytes], *, is_erased: bool) -> None:
+        """Judge whether an open says that it has erased units, and from which number on.
+
+        Files before a gap may go without a finding, since only the log tells what they are.
+        """
+        after, size = self._disk.content, 20 * self._queue.per_file
+        paths = [path for path in sorted(self._paths(before)) if len(before[path]) == size]
+        bases = [int(path[-20:]) for path in paths]
+        if bases != [bases[0] + size * at for at in range(len(bases))]:
+            return
+        erased = [
+            (base + at) // 20
+            for base, path in zip(bases, paths, strict=True)
+            for at in range(0, size, 20)
+            if any(unit := before[path][at : at + 20]) and after.get(path, b"")[at : at + 20] != unit
+        ]
+        if erased:
+            told = [each.offset for each in queues.findings if each.code == "queue_rebuilt"]
+            is_value("whether an open that erases units says so", True, is_erased and bool(told))
+            is_value("whether the rebuilt units begin where units were erased", True, told[0] <= 20 * erased[0])
 
     def _runs_of_log(self) -> Iterator[QueueRun]:
         """Yield the units of the log in runs, as dispatch does."""
@@ -410,10 +457,14 @@ class _Program:
                 yield QueueRun(self._key, run[0], data, units[-1][0] + units[-1][1], ext)
                 run = []
 
-    def _harm(self) -> dict[str, bytes]:
-        """Return changed files: a lost end, lost files, a changed unit, or units past the end."""
+    def _harm(self) -> dict[str, bytes | None]:
+        """Return changed files.
+
+        An end or files are lost, units are changed, or units and torn bytes lie past the end. None is a lost file.
+        """
         rng, queue, files = self._rng, self._queue, self._found_files()
-        names, kind = sorted(files), rng.choice(("none", "none", "end", "last", "first", "size", "unit", "past"))
+        kinds = ("none", "none", "end", "last", "first", "size", "unit", "past", "torn", "gaps", "gaps")
+        names, kind = sorted(files), rng.choice(kinds)
         directory = f"{_ROOT}/consumequeue/T/{self._key[1]}"
         if not names:
             return {}
@@ -431,6 +482,17 @@ class _Program:
                 if any(data[at - 19 : at + 1]) and data[at - 19 : at + 1] != _UNIT.pack(*_PREFILL):
                     data[at] ^= 1
                 return {f"{directory}/{name}": bytes(data)}
+            case "gaps":  # files in the middle are lost, and the files after a gap may be without data
+                lost = rng.sample(names[1:-1], min(len(names[1:-1]), rng.choice((1, 2, 2, 3))))
+                after = [name for name in names if lost and name > min(lost)]
+                empty = after[-rng.choice((1, 2, 4)) :] if rng.random() < 0.5 else []
+                changed: dict[str, bytes | None] = dict.fromkeys(empty, bytes(20 * queue.per_file))
+                changed.update(dict.fromkeys(lost))
+                return {f"{directory}/{name}": content for name, content in changed.items()}
+            case "torn":  # bytes that are no unit follow the last one
+                used = len(queue.units) % queue.per_file
+                if used:
+                    data[20 * used : 20 * used + 20] = _UNIT.pack(self._log_end, rng.choice((0, -1)), 7)
             case "past":
                 name = f"{int(names[-1]) + 20 * queue.per_file:020d}"
                 return {f"{directory}/{name}": _UNIT.pack(self._log_end + 5, 40, 1).ljust(20 * queue.per_file, b"\0")}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tornpage.impl.config.policy import CommitPolicy, FlushPolicy
 from tornpage.impl.delay.delay_offsets import DelayOffsets
 from tornpage.impl.delay.schedule import DeliveryRounds
 from tornpage.impl.delay.schedule_async import DeliverDelayedMessagesAsync
@@ -28,7 +29,10 @@ from tornpage.impl.log.allocation import AllocateMappedFiles
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.put_lock import SpinLock
+from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.log.verified_records import VerifiedRecords
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.receiving import ReceivedRecords
@@ -55,6 +59,7 @@ from tornpage.properties.lockstep.parts import (
     dispatches,
     index,
     log_files,
+    mapped_files,
     numbers,
     pulls,
     queues,
@@ -67,8 +72,8 @@ from tornpage.properties.lockstep.parts import (
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
 PARTS = (
-    clean_up, delays, dispatch_services, dispatches, index, log_files, numbers, pulls, queues, real_files, received,
-    recovered_logs, services, small_files,
+    clean_up, delays, dispatch_services, dispatches, index, log_files, mapped_files, numbers, pulls, queues, real_files,
+    received, recovered_logs, services, small_files,
 )  # fmt: skip
 
 
@@ -111,6 +116,10 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (queues, ConsumeQueue, "_settle_ext", nothing),
         (queues, ConsumeQueue, "end_reconcile", lambda self, log_min: False),
         (queues, ConsumeQueue, "rewrite_from", nothing),
+        (queues, ConsumeQueue, "_note_rewritten", nothing),
+        (queues, ConsumeQueue, "_map_before_gap", lambda self: False),
+        (queues, QueueFiles, "_alone", lambda self, base: Finding("note", "none", "", base, "")),
+        (queues, QueueFiles, "_remove", lambda self, base, size_bytes: []),
         (queues, ConsumeQueueExt, "get", nothing),
         (queues, ConsumeQueues, "_destroy", lambda self, queue: self._leftovers.pop(queue.key)),
         (queues, QueueFiles, "_sync_names", nothing),
@@ -139,6 +148,17 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (log_files, LogDirectories, "_is_full", lambda self, usage: False),
         (log_files, AllocateMappedFiles, "prepare", nothing),
         (log_files, AllocateMappedFiles, "give_back", nothing),
+        (mapped_files, MappedFileQueue, "_return", nothing),
+        (mapped_files, MappedFileQueue, "_borrow", lambda self, base_offset: None),
+        (mapped_files, MappedFileQueue, "populate_last", nothing),
+        (mapped_files, MappedFileQueue, "end_at", nothing),
+        (mapped_files, MappedFileQueue, "remove", nothing),
+        (mapped_files, MappedFileQueue, "check", nothing),
+        (mapped_files, MappedFileQueue, "readable_end", property(lambda self: self.committed_where)),
+        (mapped_files, VerifiedRecords, "note_failure", nothing),
+        (mapped_files, TransientStorePool, "close", lambda self: len(self._lent)),
+        (mapped_files, CommitPolicy, "is_due", staticmethod(lambda **named: True)),
+        (mapped_files, FlushPolicy, "is_due", staticmethod(lambda **named: True)),
         (index, IndexReconcile, "_header", lambda self: self._file.header),
         (recovered_logs, Recovery, "_is_left_over", lambda self, scan: False),
         (recovered_logs, Recovery, "_make_durable", nothing),
