@@ -26,6 +26,7 @@ from tornpage.impl.serving.lines import BadLine, LineReader, line_of
 from tornpage.model.replication.settings import CASES, DEFAULTS
 from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.connections_alone import connections_hold
 from tornpage.properties.cluster.cuts_alone import cuts_hold
 from tornpage.properties.cluster.node_client import node_client_holds
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
@@ -52,6 +53,7 @@ def parts_hold() -> None:
     _greetings_hold()
     _common_points_hold()
     waiting_requests_hold()
+    connections_hold()
     cuts_hold()
     clients_hold()
     node_client_holds()

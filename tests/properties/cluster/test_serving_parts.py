@@ -11,6 +11,7 @@ from tornpage.impl.serving import client, client_server, served_member, served_n
 from tornpage.impl.serving.lines import line_of
 from tornpage.properties.cluster.classic_pairs import classic_pairs_hold
 from tornpage.properties.cluster.client_lines import clients_hold
+from tornpage.properties.cluster.connections_alone import connections_hold
 from tornpage.properties.cluster.cuts_alone import cuts_hold
 from tornpage.properties.cluster.node_client import node_client_holds
 from tornpage.properties.cluster.sockets import sockets_hold, threads_hold
@@ -19,8 +20,8 @@ from tornpage.properties.cluster.whole_nodes import whole_members_hold, whole_no
 from tornpage.properties.contract import GuaranteeBroken
 
 JUDGES = (
-    classic_pairs_hold, clients_hold, cuts_hold, node_client_holds, sockets_hold, threads_hold, waiting_requests_hold,
-    whole_members_hold, whole_nodes_hold,
+    classic_pairs_hold, clients_hold, connections_hold, cuts_hold, node_client_holds, sockets_hold, threads_hold,
+    waiting_requests_hold, whole_members_hold, whole_nodes_hold,
 )  # fmt: skip
 
 
@@ -30,6 +31,11 @@ def do_nothing(*_: Any, **__: Any) -> None:
 
 def answer_without_id(self: Any, request: dict[str, Any], answer: dict[str, Any]) -> None:
     self._unsent += line_of({**answer, "id": 7})
+
+
+def with_bytes_in_flight(self: Any, *given: Any, _init: Any = server.ReplicaConnection.__init__, **named: Any) -> None:
+    _init(self, *given, **named)
+    self._flight_bytes = 1
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -49,6 +55,13 @@ def test_parts_of_served_nodes_hold(judge: Callable[[], None]) -> None:
         (clients_hold, client_server, "CLIENTS_MAX", 65),
         (clients_hold, client_server, "UNSENT_BYTES_MAX", 1 << 20),
         (classic_pairs_hold, server.ReplicaServer, "_end_others", do_nothing),
+        (connections_hold, server, "_BURST_PAUSE_MS", 2),
+        (connections_hold, server, "_UNEVEN_BYTES", (16 << 10) + 1),
+        (connections_hold, server, "_FRAMES_PER_STEP", 65),
+        (connections_hold, server.ReplicaConnection, "__init__", with_bytes_in_flight),
+        (connections_hold, server.ReplicaConnection, "_acknowledge", do_nothing),
+        (connections_hold, server.ReplicaConnection, "_heartbeat", lambda _: b""),
+        (connections_hold, server.ReplicaConnection, "wake_offset", 0),
         (cuts_hold, cutting, "_zero", do_nothing),
         (cuts_hold, cutting, "_remove_files", do_nothing),
         (cuts_hold, DurableFloor, "start", do_nothing),
