@@ -1,4 +1,4 @@
-"""Run one connection of a master alone, and compare it with a reference (contracts 8, 15 and 16).
+"""Run one connection of a master alone beside a reference (contracts 8, 15 and 16).
 
 A slave, the log and time are drawn, and each link has a room of its own. Drawn ends of the log are often exactly at a
 limit of the reference, or a byte beside it. The reference is written from docs/replication/design.md, and knows every
@@ -154,7 +154,10 @@ class _Wrong:
 
 @dataclass
 class _Reference:
-    """What has to be so on a connection. `unsent` waits for room, `sent_bytes` is what the link took since a look."""
+    """What has to be so on a connection.
+
+    `unsent` waits for room. `sent_bytes` is what the link has taken since the last look.
+    """
 
     log: _Log
     settings: ReplicationSettings
