@@ -6,12 +6,13 @@ from functools import partial
 from tornpage.impl.consumer.client import Client
 from tornpage.impl.consumer.offset_store import LocalOffsets
 from tornpage.impl.consumer.queues import MessageQueue
+from tornpage.impl.consumer.requests import OffsetUpdated, UpdateStatus
 from tornpage.impl.consumer.settings import ConsumerSettings, MessageModel
 from tornpage.impl.parts import Parts
 from tornpage.model.consumers.operations import CrashLocal
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC
-from tornpage.properties.contract import observed
+from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.crashing import killed_journal, lose_power
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
@@ -39,6 +40,7 @@ def crash_local_progress(
 
     Raises GuaranteeBroken if a save fails.
     """
+    _first_offset_is_kept(_local_offsets(RecordingFiles(EMPTY_DISK, tracker=tracker), parts), now_ms)
     files = RecordingFiles(EMPTY_DISK, tracker=tracker)
     saves: list[int] = []
     for offset in (1, 2):
@@ -55,6 +57,17 @@ def crash_local_progress(
     lost = lose_power(files, position, crash.survived, crash.others, disk=disk, certify=certify)
     left = RecordingFiles(lost.image, tracker=tracker)
     return LocalCrash(replace(crash, back=back, survived=lost.survived), left, legal, lost.lost_writes)
+
+
+def _first_offset_is_kept(offsets: LocalOffsets, now_ms: int) -> None:
+    """Contract 20: the first offset of a queue stays, and each answer states it."""
+    for offset in (5, 9, 0):
+        call = observed("keep_first", partial(offsets.keep_first, _QUEUE, offset, now_ms))
+        found = call.outcome(now_ms), offsets.get(_QUEUE)
+        wanted = OffsetUpdated(UpdateStatus.STORED, 5), 5
+        if found != wanted:
+            what = "the first offset of a broadcasting member is another one"
+            raise GuaranteeBroken(20, what, str(wanted), str(found))
 
 
 def judge_local_progress(crash: LocalCrash, parts: Parts) -> None:

@@ -90,6 +90,7 @@ from tornpage.model.consumers.operations import (
 from tornpage.model.consumers.state import Group, Place, Queue, Rules
 from tornpage.properties.consumers import judge
 from tornpage.properties.consumers.allocation import judge_allocation
+from tornpage.properties.consumers.bounded_tables import tables_are_bounded
 from tornpage.properties.consumers.caching import use_cache
 from tornpage.properties.consumers.closing import close_broker
 from tornpage.properties.consumers.direct import DirectGroups
@@ -267,6 +268,7 @@ class GroupTrial:
             case UseMemberPart(part, seed):
                 _use(lambda: use_member_part(part, seed, self._parts))
             case UseOwners(seed):
+                _use(partial(tables_are_bounded, self._parts))
                 for each in further_seeds(seed, _USES):
                     _use(partial(use_owners, each, self._parts))
             case UseStateFiles(seed):

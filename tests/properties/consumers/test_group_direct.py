@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from tornpage.impl.consumer import member_table, queue_locks
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.client import Findings
 from tornpage.impl.consumer.concurrent import Concurrent
@@ -52,6 +53,7 @@ from tornpage.model.consumers.operations import (
     UseOwners,
     UseStateFiles,
 )
+from tornpage.properties.consumers.bounded_tables import full_tables_hold
 from tornpage.properties.consumers.trial import GroupTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -131,6 +133,10 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_CACHES, FlowControl, "room", _changed(FlowControl, "room", lambda room: room + 1), "room of a cache"),
         (_CACHES, ProcessQueue, "rollback", lambda self: None, "the cache after rollback"),
         (_OWNERS, QueueLocks, "note_pull", lambda self, *given: None, "the owner after"),
+        (_OWNERS, queue_locks, "_GIVEN_UP_MAX", 9_999, "a late claim"),
+        (_OWNERS, queue_locks, "_GIVEN_UP_MAX", 10_001, "the claim of forgotten process"),
+        (_OWNERS, member_table, "_LEFT_MAX", 999, "a late heartbeat of process 2"),
+        (_OWNERS, member_table, "_LEFT_MAX", 1_001, "a late heartbeat of process 1"),
         (_FILES, ConfigTable, "delete", lambda self, key: False, "the answer to a removal"),
         (_FILES, ConfigFile, "save", lambda self, document: None, "the file after"),
         (_SETTINGS, ConsumerSettings, "suspend_ms", lambda self, asked_ms: 10, "suspend_ms of"),
@@ -178,6 +184,7 @@ def test_wrong_part_is_found(
     sentence: str,
 ) -> None:
     monkeypatch.setattr(where, name, wrong)
+    full_tables_hold.cache_clear()
     with pytest.raises(GuaranteeBroken, match=sentence):
         carried_out(tracker, operations)
 
