@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from typing import Any
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
@@ -19,6 +20,7 @@ from tornpage.impl.config.policy import (
 )
 from tornpage.impl.config.retention_policy import RetentionPolicy, Room
 from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.read.queue_pull import TransferLimits
 from tornpage.impl.service.disk_watch import DiskWatch
 from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 from tornpage.model.broker import policies as model
@@ -52,6 +54,7 @@ def check(rng: random.Random) -> None:
     _retention(rng)
     _disk_watch(rng)
     _flags()
+    _transfers(rng)
 
 
 def _field_of(make: Callable[..., Any], field: str, value: int) -> Any:
@@ -201,3 +204,22 @@ def _flags() -> None:
 def _room(policy: RetentionPolicy, ratios: tuple[float | None, float | None]) -> tuple[bool, bool, bool]:
     room = policy.room(*ratios)
     return room.is_full, room.wants_deletion, room.urgent
+
+
+def _transfers(rng: random.Random) -> None:
+    """Compare when an answer of a pull is full, at and beside each of its limits."""
+    memory, disk = (rng.randrange(2, 900), rng.randrange(2, 40)), (rng.randrange(2, 900), rng.randrange(2, 40))
+    memory_bytes = rng.randrange(2, 900)
+    limits = TransferLimits(*memory, *disk, memory_bytes)
+    for behind_bytes in (0, memory_bytes - 1, memory_bytes, memory_bytes + 1):
+        is_far = behind_bytes > memory_bytes
+        is_answered(f"whether {behind_bytes} bytes are on disk only", is_far, limits.is_far, behind_bytes)
+        for (bytes_max, count_max), by, more in product((memory, disk), (-1, 0, 1), (-1, 0, 1)):
+            size = rng.randrange(1, bytes_max)
+            collected, count = bytes_max - size + by, count_max + more
+            own_bytes, own_count = disk if is_far else memory
+            is_answered(
+                f"whether an answer with {collected} bytes and {count} messages is full",
+                collected + size > own_bytes or count >= own_count, limits.is_full, collected, count, size,
+                behind_bytes=behind_bytes,
+            )  # fmt: skip

@@ -1,13 +1,20 @@
 """Compare the statistics of puts and reads over more than ten minutes of samples."""
 
+import math
 import random
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
-from tornpage.impl.statistics.read_statistics import DiskFall, ReadRates, ReadStatistics
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.read.runtime_info import runtime_info
+from tornpage.impl.statistics.read_statistics import DiskFall, ReadRates, ReadStatistics, ReadStatisticsSnapshot
 from tornpage.impl.statistics.store_statistics import (
     REFUSALS_PER_WARNING,
     SLOW_PUT_MS,
     PutLatencyBuckets,
     PutRefusals,
+    StatisticsSnapshot,
     StoreStatistics,
     TopicCount,
     warn_if_slow,
@@ -45,6 +52,8 @@ _LATENCIES_MS = (
 )
 _PAUSES_MS = (0, 1, 500, 999, 1_000, 1_000, 1_001, 2_500, 20_000, 60_000, 61_000)
 _SLOW_MS, _REFUSALS = 500, 50_000
+_SPANS_MS = (0, 999, 1_000, 59_999, 60_000, 3_599_999, 3_600_000, 86_399_999, 86_400_000, 90_061_000)
+_BLOCKS = 1_000
 
 
 def check(rng: random.Random) -> None:
@@ -59,6 +68,8 @@ def check(rng: random.Random) -> None:
             is_answered(what, elapsed_ms > _SLOW_MS, slow, elapsed_ms, topic="T", body_bytes=1)
     is_value("the limit of slow puts", _SLOW_MS, SLOW_PUT_MS)
     _refusals()
+    for span_ms in (*_SPANS_MS, rng.randrange(1 << 36)):
+        _runtime(rng, span_ms)
 
 
 def _times(rng: random.Random, started_ms: int) -> list[tuple[int, bool]]:
@@ -161,3 +172,65 @@ def _refusals() -> None:
         is_value("the number of refusals", count + 1, refusals.count)
     refusals.writeable_again()
     is_answered("whether the next refusal is logged", True, refusals.refused, "role", bits=0)
+
+
+def _runtime(rng: random.Random, span_ms: int) -> None:
+    """Compare each text of the runtime information of a store with three disks.
+
+    The used share of a disk is rounded up to a whole percent.
+    """
+    drawn = [rng.choice((0.0, 0.5, 1.0, 1_000.25)) for _ in range(3 * 5)]
+    rates = [
+        [None if number % 3 >= known else rate for number, rate in enumerate(drawn[at : at + 3])]
+        for at, known in zip(range(0, 15, 3), rng.choices(range(4), k=5), strict=True)
+    ]
+    counts = tuple(rng.randrange(5) for _ in PutLatencyBuckets.NAMES)
+    latency = rng.choice((None, PutLatencyBuckets(counts)))
+    count, size_bytes, failures, slowest_ms, slowest_read_ms = (rng.randrange(1_000) for _ in range(5))
+    put_10s, put_60s, put_600s = rates[0]
+    puts = StatisticsSnapshot(
+        7 + span_ms, span_ms, count, size_bytes, failures, slowest_ms, latency, put_10s, put_60s, put_600s, topics=()
+    )
+    found, miss, total, transferred = (ReadRates(*each) for each in rates[1:])
+    reads = ReadStatisticsSnapshot(1, 2, 3, slowest_read_ms, found, miss, total, transferred, disk_fall=())
+    free: dict[str, int | None] = {path: rng.choice((0, 1, 500, 999, _BLOCKS, None)) for path in ("a", "b", "queues")}
+
+    def usage(path: str) -> DiskUsage:
+        blocks = free[path]
+        if blocks is None:
+            raise OSError(5, "no usage", path)
+        return DiskUsage(_BLOCKS, blocks)
+
+    log = SimpleNamespace(min_offset=rng.randrange(99), max_offset=100, directories=SimpleNamespace(paths=("a", "b")))
+    span = timedelta(milliseconds=span_ms)
+    minutes, seconds = divmod(span.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    used = {
+        path: -1.0 if blocks is None else math.ceil(100 - 100 * blocks / _BLOCKS) / 100 for path, blocks in free.items()
+    }
+    expected = {
+        "bootTimestamp": "7",
+        "runtime": f"[ {span.days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
+        "putMessageEntireTimeMax": str(slowest_ms),
+        "putMessageTimesTotal": str(count),
+        "putMessageFailedTimes": str(failures),
+        "putMessageSizeTotal": str(size_bytes),
+        "putMessageDistributeTime": ""
+        if latency is None
+        else " ".join(f"{name}:{number}" for name, number in zip(PutLatencyBuckets.NAMES, counts, strict=True)),
+        "putMessageAverageSize": str(size_bytes / count if count else 0.0),
+        "getMessageEntireTimeMax": str(slowest_read_ms),
+        "commitLogMinOffset": str(log.min_offset),
+        "commitLogMaxOffset": "100",
+        "commitLogDiskRatio_a": str(used["a"]),
+        "commitLogDiskRatio_b": str(used["b"]),
+        "commitLogDiskRatio": str(min(used["a"], used["b"])),
+        "consumeQueueDiskRatio": str(used["queues"]),
+    }
+    names = ("putTps", "getFoundTps", "getMissTps", "getTotalTps", "getTransferedTps")
+    expected |= {
+        name: " ".join(str(rate) for rate in each if rate is not None) for name, each in zip(names, rates, strict=True)
+    }
+    files = cast(Any, SimpleNamespace(disk_usage=usage))
+    what = f"the runtime information after {span_ms} ms"
+    is_answered(what, expected, runtime_info, puts, reads, cast(Any, log), files=files, queues_directory="queues")

@@ -11,8 +11,9 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.read_marks import ReadMarks
 from tornpage.impl.message import codec, key_hash
-from tornpage.impl.read import sql92, sql92_nodes
+from tornpage.impl.read import runtime_info, sql92, sql92_nodes
 from tornpage.impl.read.filters import PropertyFilter
+from tornpage.impl.read.queue_pull import TransferLimits
 from tornpage.impl.statistics import read_statistics, store_statistics
 from tornpage.model.broker.defaults import DEFAULTS
 from tornpage.model.broker.statistics import Samples, bucket_of
@@ -54,6 +55,9 @@ def test_all_functions_answer_as_the_model() -> None:
         (key_hash, "_INT32_MAX", (1 << 31) + 1),
         (texts, "topic_bytes", lambda topic: topic.encode(errors="replace") if len(topic) < 128 else None),
         (filters, "is_hit", lambda bits, bit_map: True),
+        (runtime_info, "_span", lambda span_ms: f"[ 0 days, 0 hours, 0 minutes, {span_ms // 1000 % 60} seconds ]"),
+        (runtime_info, "_rates", lambda rates: str(rates.rate_10s or "")),
+        (TransferLimits, "is_full", lambda self, collected, count, size, behind_bytes: count >= self.count_in_disk),
     ],
 )
 def test_wrong_function_is_found(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, wrong: object) -> None:
