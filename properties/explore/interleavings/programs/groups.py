@@ -218,6 +218,8 @@ class MembersBench(BrokerBench):
         entry("notices", (1, 2)),
         entry("watch", (1, 2)),
         entry("disconnect", (1, 2)),
+        entry("join", (1, 2), (0,)).then("disconnect", (1, 2)),
+        entry("join", (1, 2), (0,)).then("leave", (1, 2)),
     )
 
 

@@ -58,6 +58,7 @@ class _Machine:
         self.links: list[object] = []
         self.cuts = 0
         self.failing = Failing()
+        self.failing_closes = Failing()
         self.cut_to: int | None = None
 
     def require_open(self, store: object) -> None:
@@ -87,6 +88,8 @@ class _Store(MessageStore):
 
     def close(self) -> None:
         slow("a store is closed")
+        if self.machine.failing_closes.is_due():
+            raise OSError(5, "planned failure")
         if self in self.machine.stores:
             self.machine.stores.remove(self)
 
@@ -239,6 +242,17 @@ class NodeBench(Bench):
                 return "failed"
         return "changed"
 
+    def close_fails(self, role: int) -> str:
+        """Change the role while the close of the store fails; return whether that raised."""
+        before = self.node.role
+        with self.machine.failing_closes.planned():
+            try:
+                self.node.become(_ROLES[role], master="m9")
+            except OSError:
+                require_rule(self.node.role is before, "a node has another role after a change that failed", contract=8)
+                return "failed"
+        return "changed"
+
     def follow(self, master: int) -> None:
         self.node.follow(f"m{master}")
 
@@ -279,6 +293,8 @@ class NodeBench(Bench):
         for role, other in ((BrokerRole.SLAVE, 1), (BrokerRole.SYNC_MASTER, 2)):
             self.node.become(role, master="m1")
             self.become_fails(other)
+            self.close_fails(other)
+            self.node.become(role, master="m1")
             self.node.step(0)
             found = self.node.status()
             is_slave = role is BrokerRole.SLAVE
