@@ -32,6 +32,7 @@ from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.config_table import ConfigTable
 from tornpage.model.consumers.operations import (
+    CrashLocal,
     DropConnection,
     FlushBroker,
     GroupOperation,
@@ -133,6 +134,13 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_CACHES, FlowControl, "room", _changed(FlowControl, "room", lambda room: room + 1), "room of a cache"),
         (_CACHES, ProcessQueue, "rollback", lambda self: None, "the cache after rollback"),
         (_OWNERS, QueueLocks, "note_pull", lambda self, *given: None, "the owner after"),
+        (
+            (CrashLocal(),),
+            LocalOffsets,
+            "keep_first",
+            lambda self, *given: Call(Route("T"), deadline_ms=0),
+            "first offset",
+        ),
         (_OWNERS, queue_locks, "_GIVEN_UP_MAX", 9_999, "a late claim"),
         (_OWNERS, queue_locks, "_GIVEN_UP_MAX", 10_001, "the claim of forgotten process"),
         (_OWNERS, member_table, "_LEFT_MAX", 999, "a late heartbeat of process 2"),

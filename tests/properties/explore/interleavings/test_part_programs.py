@@ -11,7 +11,9 @@ from random import Random
 
 import pytest
 
+from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.properties.contract import GuaranteeBroken, Verdict
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import locks
@@ -300,6 +302,25 @@ def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
     monkeypatch.setitem(BENCHES, part, Unguarded)
     drawn = list(islice(drawn_programs(part, make.menu, Random(1)), 30))  # type: ignore[attr-defined]
     assert first_broken(drawn, tracker, "shared opcode", most=300) is not None
+
+
+def test_a_role_that_changes_before_the_store_is_closed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def role_first(self: ReplicatedStore, role: BrokerRole, *, master: str = "") -> None:
+        before = self._config, self._settings
+        self._config = replace(self._config, broker_role=role)
+        self._settings = replace(self._settings, ha_master_address=master)
+        self._close()
+        try:
+            self._open()
+        except OSError:
+            self._config, self._settings = before
+            self._open()
+            raise
+
+    BENCHES["node"]().state()
+    monkeypatch.setattr(ReplicatedStore, "become", role_first)
+    with pytest.raises(GuaranteeBroken, match="another role after a change that failed"):
+        BENCHES["node"]().state()
 
 
 def test_a_change_after_the_lock_of_a_directory_is_a_violation() -> None:
