@@ -7,7 +7,8 @@ These parts have no state, so a run judges them without events. This module judg
 * each entry with a wrong byte (contract 15).
 
 The bytes are made without the store's code. `parts_hold` also calls the other judges that run once in a process:
-impossible messages, open files, logs, links and nodes alone, stores at their limits, and whole members.
+impossible messages, open files, logs, links, nodes, requests and small parts alone, stores at their limits, and whole
+members.
 """
 
 import struct
@@ -32,6 +33,8 @@ from tornpage.properties.raft.links_alone import links_alone_hold
 from tornpage.properties.raft.logs_alone import log_alone_holds, log_opens_in_blocks
 from tornpage.properties.raft.node_alone import nodes_alone_hold
 from tornpage.properties.raft.open_files_alone import open_files_hold
+from tornpage.properties.raft.requests_alone import requests_alone_hold
+from tornpage.properties.raft.small_parts_alone import small_parts_alone_hold
 from tornpage.properties.raft.store_limits import store_limits_hold
 
 __all__ = ["parts_hold"]
@@ -61,6 +64,8 @@ def parts_hold() -> None:
     open_files_hold()
     links_alone_hold()
     nodes_alone_hold()
+    requests_alone_hold()
+    small_parts_alone_hold()
     store_limits_hold()
     whole_members_hold()
 

@@ -8,12 +8,17 @@ import pytest
 
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.put.rewriting import delayed
-from tornpage.impl.raft import entry_codec, objections, raft_store, settings
+from tornpage.impl.raft import entry_codec, objections, opening, raft_store, settings
+from tornpage.impl.raft.appended_puts import AppendedPuts
+from tornpage.impl.raft.commit_point import CommitPoint
+from tornpage.impl.raft.entries import RaftEntries
 from tornpage.impl.raft.node import RaftNode
 from tornpage.impl.raft.open_files import OpenFiles
 from tornpage.impl.raft.peers import Peers, _Receiver, _Sender, _Silence
 from tornpage.impl.raft.raft_commit_log import RaftCommitLog
 from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.impl.raft.recent import RecentEntries
+from tornpage.impl.raft.store_application import StoreApplication
 from tornpage.impl.raft.wire import hello_of
 from tornpage.impl.replication.framing import Frame, Framing
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
@@ -41,6 +46,8 @@ from tornpage.properties.raft.logs_alone import log_alone_holds, log_opens_in_bl
 from tornpage.properties.raft.node_alone import nodes_alone_hold
 from tornpage.properties.raft.nodes import NodesTrial
 from tornpage.properties.raft.open_files_alone import open_files_hold
+from tornpage.properties.raft.requests_alone import requests_alone_hold
+from tornpage.properties.raft.small_parts_alone import small_parts_alone_hold
 from tornpage.properties.raft.store_limits import store_limits_hold
 from tornpage.properties.raft.trial import RaftTrial
 
@@ -67,7 +74,7 @@ def do_nothing(*_: Any, **__: Any) -> None:
 
 JUDGES = (
     logs_hold, log_opens_in_blocks, open_files_hold, links_alone_hold, nodes_alone_hold, impossible_messages_hold,
-    store_limits_hold, formats._codec_holds,
+    store_limits_hold, formats._codec_holds, requests_alone_hold, small_parts_alone_hold,
 )  # fmt: skip
 
 
@@ -100,6 +107,18 @@ def test_parts_of_a_member_hold(judge: Callable[[], None]) -> None:
         (nodes_alone_hold, RaftNode, "_majority_heard_ms", lambda node, now_ms: min(node._heard)),
         (nodes_alone_hold, RaftNode, "_give_role_up", do_nothing),
         (nodes_alone_hold, RaftNode, "_refusal", do_nothing),
+        (requests_alone_hold, RaftEntries, "_is_full", lambda *_: False),
+        (requests_alone_hold, RaftEntries, "lose_role", do_nothing),
+        (requests_alone_hold, RaftEntries, "_refuse", do_nothing),
+        (requests_alone_hold, RaftEntries, "has_requests", property(lambda entries: bool(entries._appends))),
+        (requests_alone_hold, StoreApplication, "_refuse", do_nothing),
+        (requests_alone_hold, StoreApplication, "has_requests", property(lambda store: bool(store._asked))),
+        (requests_alone_hold, StoreApplication, "_send", lambda store, sent: store._sent.extend(sent)),
+        (small_parts_alone_hold, AppendedPuts, "give_up", lambda _: []),
+        (small_parts_alone_hold, RecentEntries, "_forget", do_nothing),
+        (small_parts_alone_hold, CommitPoint, "save", do_nothing),
+        (small_parts_alone_hold, opening, "_has_entries", lambda *_: True),
+        (small_parts_alone_hold, opening, "require_member", do_nothing),
         (impossible_messages_hold, objections, "BLANK_BYTES_MIN", 9),
         (store_limits_hold, raft_store, "_refuse_delays", delayed),
         (store_limits_hold, raft_store, "_KeepsAllFiles", CleanCommitLog),
