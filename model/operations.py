@@ -569,6 +569,7 @@ class Crash:
     The crash comes `back` events before the last answer; 0 is at rest. `survived` names in-flight writes and the
     version of each that reached the disk; version 0 is that of its last sync. `others` decides the rest: lost, or kept
     in the latest version. After a kill all are kept. The recovery begins `later_ms` after the last operation.
+    With `fault_ends` an I/O fault rule of the session does not act on the recovery.
     """
 
     kill: bool = False
@@ -576,6 +577,7 @@ class Crash:
     survived: Mapping[str, Choice] = field(default_factory=dict)
     others: Others = "lost"
     later_ms: int = 0
+    fault_ends: bool = False
     op: Literal["crash"] = "crash"
 
 

@@ -78,6 +78,8 @@ def smaller_losses(case: Case) -> Iterator[Case]:
 
 
 def _smaller_loss(crash: Crash) -> Iterator[Crash]:
+    if crash.fault_ends:
+        yield replace(crash, fault_ends=False)
     if crash.later_ms:
         yield replace(crash, later_ms=0)
         yield replace(crash, later_ms=crash.later_ms // 2)

@@ -278,7 +278,7 @@ class Lockstep:
                 self.recovery.open_under_fault()
             case Open():
                 self.recovery.open()
-            case Crash() if self.files.rules:
+            case Crash() if self.files.rules and not operation.fault_ends:
                 self.recovery.crash_under_fault(operation)
             case Crash():
                 self.recovery.crash(operation)

@@ -131,7 +131,7 @@ class Recovery:
         span = pair.spans[-1]
         back = min(crash.back, span.last - span.first)
         if crash.kill:
-            return Crash(kill=True, back=back)
+            return replace(crash, back=back, survived={}, others="lost")
         state = disk_state(pair.files.base, pair.files.journal, self.position(back), disk=pair.settings.disk)
         writes = in_flight_writes(state)
         self.losses.append(PowerLoss(tuple(writes), chosen(writes, crash.survived, crash.others)))

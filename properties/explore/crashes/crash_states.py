@@ -256,10 +256,12 @@ class CrashStates:
     def _operations(self, place: CrashPoint, crash: Crash) -> tuple[Operation, ...]:
         """Return the operations up to a crash.
 
-        Every recovery happens at the end of the session, so the crash records how much later that is. Span 0 of a
-        session is its open. Each later span belongs to an operation that calls the store.
+        Every recovery happens at the end of the session, so the crash records how much later that is. It happens
+        without the I/O fault rule of the session. Span 0 of a session is its open. Each later span belongs to an
+        operation that calls the store.
         """
-        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.span.now_ms)
+        later_ms = self._trial.environment.now_ms - place.span.now_ms
+        crash = replace(crash, later_ms=later_ms, fault_ends=bool(self._trial.files.rules))
         if not place.number:
             return (*self._done[: self._session_start], crash)
         verbs = [
