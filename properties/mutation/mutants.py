@@ -9,7 +9,7 @@ import importlib.util
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ __all__ = [
     "UnknownMutant",
     "all_mutants",
     "draw_sample",
+    "is_among",
     "modules",
     "mutant_of",
     "original_tree",
@@ -100,15 +101,26 @@ def original_tree(module: str) -> ast.Module:
     return ast.parse(_source(module).read_bytes())
 
 
-def draw_sample(size: int, seed: int, *, package: str = "", operator: str = "") -> tuple[Mutant, ...]:
+def is_among(mutant: Mutant, packages: Collection[str], operators: Collection[str]) -> bool:
+    """Return whether a mutant is of one of the packages and by one of the operators.
+
+    Empty means any.
+    """
+    return (not packages or mutant.package in packages) and (not operators or mutant.operator in operators)
+
+
+def draw_sample(
+    size: int, seed: int, *, packages: Collection[str] = (), operators: Collection[str] = ()
+) -> tuple[Mutant, ...]:
     """Draw a sample stratified by package, in proportion to the number of mutants of each.
 
     Each package with mutants has at least one if the size allows. A change with the bytecode of the original is not
-    drawn. A larger sample of the same seed need not contain a smaller one. The order is random.
+    drawn. Only the given packages and operators are drawn from; empty means all. A larger sample of the same seed need
+    not contain a smaller one. The order is random.
     """
     by_package: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in all_mutants():
-        if package in ("", mutant.package) and operator in ("", mutant.operator):
+        if is_among(mutant, packages, operators):
             by_package[mutant.package].append(mutant)
     drawn: list[Mutant] = []
     for name, count in _shares({name: len(mutants) for name, mutants in by_package.items()}, size).items():

@@ -153,8 +153,8 @@ def score(
 @click.option(
     "--sample", type=click.IntRange(1, 100_000), default=400, show_default=True, help="Mutants drawn by --seed."
 )
-@click.option("--package", default="", metavar="NAME", help="Only mutants of this package of the store.")
-@click.option("--operator", default="", metavar="NAME", help="Only mutants by this operator.")
+@click.option("--package", default="", metavar="NAMES", help="Only mutants of these packages, separated by commas.")
+@click.option("--operator", default="", metavar="NAMES", help="Only mutants by these operators, separated by commas.")
 @click.option(
     "--budget",
     type=options.Seconds(min=0.1),
@@ -215,14 +215,14 @@ def mutate(
     finished trial is kept, and a second call runs the missing ones. docs/tester/mutants.md explains the numbers.
 
     \b
-    tornpage bugs mutate --list --package recovery
+    tornpage bugs mutate --list --package recovery,log
     tornpage bugs mutate --sample 400 --seed 1 --out out/mutants        (hours; can be resumed)
     tornpage bugs mutate dispatch.derived:Derived.flush:removed-sync:1 --budget 20
     """
     from tornpage.outcomes.mutating import listed_outcome, mutate_outcome
     from tornpage.properties.mutation.campaign import MutationPlan
     from tornpage.properties.mutation.edits import OPERATORS
-    from tornpage.properties.mutation.mutants import UnknownMutant, all_mutants, draw_sample, mutant_of
+    from tornpage.properties.mutation.mutants import UnknownMutant, all_mutants, draw_sample, is_among, mutant_of
     from tornpage.properties.mutation.unit_tests import unit_test_folder
     from tornpage.properties.score.strategies import UnknownStrategy, strategies_named
     from tornpage.run.directory import prepare, temporary_directory, write_run
@@ -231,28 +231,34 @@ def mutate(
         strategies, chosen = strategies_named(strategy), tuple(mutant_of(each) for each in ids)
     except (UnknownMutant, UnknownStrategy) as error:
         refuse(str(error))
-    if operator and operator not in OPERATORS:
-        refuse(f"no operator {operator!r}; there are: {', '.join(OPERATORS)}")
-    if package and package not in (packages := sorted({mutant.package for mutant in all_mutants()})):
-        refuse(f"no package {package!r} with mutants; there are: {', '.join(packages)}")
-    if ids and (package or operator):
+    operators, packages = options.names_of(operator), options.names_of(package)
+    for each in operators:
+        if each not in OPERATORS:
+            refuse(f"no operator {each!r}; there are: {', '.join(OPERATORS)}")
+    known = sorted({mutant.package for mutant in all_mutants()}) if packages else []
+    for each in packages:
+        if each not in known:
+            refuse(f"no package {each!r} with mutants; there are: {', '.join(known)}")
+    if ids and (packages or operators):
         refuse("--package and --operator choose a sample; give them without ids")
     if unit_tests and unit_test_folder() is None:
         refuse("--unit-tests needs a checkout of tornpage with the folder tests/impl")
     if only_list:
-        listed = chosen or tuple(
-            m for m in all_mutants() if package in ("", m.package) and operator in ("", m.operator)
-        )
+        listed = chosen or tuple(each for each in all_mutants() if is_among(each, packages, operators))
         outcome, text = listed_outcome(listed)
         emit(outcome, as_json=as_json, text=text)
     directory = None if out is None else prepare(out)
     temporary_directory("name another one in TMPDIR")  # it has the socket of the process that forks trials
     named = " ".join(ids) if ids else f"--sample {sample}"
-    again = f"tornpage bugs mutate {named}{f' --package {package}' if package else ''}"
-    again += f"{f' --operator {operator!r}' if operator else ''} --budget {budget:g} --strategy {','.join(strategies)}"
+    again = f"tornpage bugs mutate {named}"
+    if packages:
+        again += f" --package {','.join(packages)}"
+    if operators:
+        again += f" --operator {','.join(operators)!r}"
+    again += f" --budget {budget:g} --strategy {','.join(strategies)}"
     again += f" --everywhere {everywhere} --reach {reach_s:g} --unit-tests {unit_tests} --seed {seed}"
     say(again)  # the command with all defaults, before it can fail
-    mutants = chosen or draw_sample(sample, seed, package=package, operator=operator)
+    mutants = chosen or draw_sample(sample, seed, packages=packages, operators=operators)
     plan = MutationPlan(mutants, strategies, budget, seed, everywhere, unit_tests)
     outcome, text = mutate_outcome(plan, reach_s=reach_s, workers=workers, directory=directory, command=again)
     if directory is not None:

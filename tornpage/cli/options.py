@@ -29,6 +29,7 @@ __all__ = [
     "file_bytes_option",
     "history_option",
     "json_option",
+    "names_of",
     "out_option",
     "peer_mode_option",
     "peer_option",
@@ -299,6 +300,11 @@ def peer_run_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def require_stores(paths: Iterable[str]) -> None:

@@ -49,8 +49,11 @@ def test_sample_is_drawn_in_proportion_to_packages_and_by_seed() -> None:
 
 
 def test_sample_of_a_package_and_an_operator_has_nothing_else() -> None:
-    drawn = draw_sample(5, 1, package="put", operator="comparison")
+    drawn = draw_sample(5, 1, packages=("put",), operators=("comparison",))
     assert {(mutant.package, mutant.operator) for mutant in drawn} == {("put", "comparison")}
+    drawn = draw_sample(40, 1, packages=("put", "delay"), operators=("comparison", "constant"))
+    assert {mutant.package for mutant in drawn} == {"put", "delay"}
+    assert {mutant.operator for mutant in drawn} == {"comparison", "constant"}
 
 
 def test_mutant_is_refused_in_a_process_that_has_the_store() -> None:
