@@ -79,7 +79,6 @@ class MessageStore:
         self.running_flags = RunningFlags()
         self._check = parts.of(check_record)
         self._close_guard = parts.of(make_guard)()
-        self._closing = False
         self._lifecycle = Lifecycle(directory)
         opened = open_parts(
             directory,
@@ -200,13 +199,13 @@ class MessageStore:
         """
         self._lifecycle.require_opener()
         with self._close_guard:
-            if self._closing:
+            if self._lifecycle.closing:
                 return
-            self._closing = True
+            self._lifecycle.closing = True
         try:
             self._close()
         except BaseException:
-            self._closing = False
+            self._lifecycle.closing = False
             raise
 
     def _close(self) -> None:

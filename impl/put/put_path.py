@@ -126,7 +126,7 @@ class PutPath:
         """
         clock, lifecycle, commit_log, disk_watch = self._clock, self._lifecycle, self._commit_log, self._disk_watch
         began_ms = clock()
-        if lifecycle.shut:
+        if lifecycle.shut or lifecycle.closing:
             lifecycle.require_opener()
             return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
         if not disk_watch.checked_ms <= began_ms < disk_watch.due_ms:

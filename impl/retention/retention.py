@@ -145,7 +145,7 @@ class Retention:
         self._lifecycle.require_open()
         try:
             with self._guard:
-                if self._stopped:
+                if self._stopped or self._lifecycle.closing:
                     raise StoreClosed(self._lifecycle.directory)
                 yield not self._lifecycle.shut
         finally:

@@ -19,7 +19,7 @@ import random
 
 import pytest
 
-from tornpage.model.operations import AimFault, ClockStep, Crash, Flush, Put
+from tornpage.model.operations import AimFault, ClockStep, Crash, Flush, Operation, Put
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import replay
 from tornpage.properties.disk.dirty import choose_tracker
@@ -90,7 +90,9 @@ def test_a_fault_that_ends_does_not_act_on_the_recovery(*, kill: bool, fault_end
 def test_crash_states_of_a_session_with_a_fault_recover_without_it() -> None:
     with choose_tracker("auto") as tracker:
         trial = lockstep_of(Settings(bug="lying-flush"), tracker=tracker)
-        for operation in (Put(), Flush(), AimFault("read-error", "kind=log and nth=1"), *[Put(body_bytes=700)] * 40):
+        fault = AimFault("read-error", "kind=log and nth=1")
+        operations: list[Operation] = [Put(), Flush(), fault, *[Put(body_bytes=700)] * 40]
+        for operation in operations:
             trial.run(operation)
         states = CrashStates(trial, trial.performed, 0, rng=random.Random(0), tally=Tally())
         with pytest.raises(StateBroken) as broken:

@@ -218,6 +218,8 @@ class StoreBench(Bench):
         program("store", [call("close")], [call("delete")], before=[call("put", 1), call("dispatch")]),
         program("store", [call("close")], [call("clean")], before=[call("put", 1), call("dispatch")]),
         program("store", [call("close")], [call("put", 2)], before=[call("put", 1)]),
+        program("store", [call("close")], [call("put", 2), call("delete")], before=[call("put", 1), call("dispatch")]),
+        program("store", [call("close")], [call("delete"), call("put", 2)], before=[call("put", 1), call("dispatch")]),
         program("store", [call("flush")], [call("flush")], before=[call("put", 1)]),
         program("store", [call("delete")], [call("clean")], before=[call("put", 1), call("dispatch")]),
         program("store", [call("delete")], [call("delete")], before=[call("put", 1), call("dispatch")]),
