@@ -79,6 +79,7 @@ class MessageStore:
         self.running_flags = RunningFlags()
         self._check = parts.of(check_record)
         self._close_guard = parts.of(make_guard)()
+        self._closing = False
         self._lifecycle = Lifecycle(directory)
         opened = open_parts(
             directory,
@@ -199,16 +200,18 @@ class MessageStore:
         """
         self._lifecycle.require_opener()
         with self._close_guard:
-            if self._lifecycle.closing:
+            if self._closing:
                 return
-            self._lifecycle.closing = True
+            self._closing = True
         try:
             self._close()
         except BaseException:
-            self._lifecycle.closing = False
+            self._closing = False
             raise
 
     def _close(self) -> None:
+        with self._retention.refusing_deletions():
+            self._puts.refuse()  # an accepted deletion is one before all refused puts, and the reverse
         self._puts.stop()
         self._pull_hold.stop()
         self._held.stop_allocation()

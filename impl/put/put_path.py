@@ -126,7 +126,7 @@ class PutPath:
         """
         clock, lifecycle, commit_log, disk_watch = self._clock, self._lifecycle, self._commit_log, self._disk_watch
         began_ms = clock()
-        if lifecycle.shut or lifecycle.closing:
+        if lifecycle.shut:
             lifecycle.require_opener()
             return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
         if not disk_watch.checked_ms <= began_ms < disk_watch.due_ms:
@@ -199,9 +199,13 @@ class PutPath:
             self._statistics.step(now_ms)
             return self._statistics.snapshot(now_ms)
 
+    def refuse(self) -> None:
+        """Refuse later puts. A put that was under way has been appended when this returns."""
+        self._commit_log.stop()
+
     def stop(self) -> None:
         """Refuse later puts, and answer all waiting ones."""
-        self._commit_log.stop()
+        self.refuse()
         self._answers.finish()
 
 

@@ -52,6 +52,7 @@ class Retention:
         self._lifecycle = lifecycle
         self._guard = parts.of(make_guard)()
         self._stopped = False
+        self._refuses = False
         self._queues_deleted = queues_deleted
 
         def settle_deletions() -> None:
@@ -103,6 +104,16 @@ class Retention:
         """Start the service. Source: `DefaultMessageStore.addScheduleTask`."""
         self._runner.start(after_ms=_FIRST_RUN_MS)
 
+    @contextmanager
+    def refusing_deletions(self) -> Iterator[None]:
+        """Refuse deletions on request from the end of this block on; none runs in it.
+
+        The clean-up goes on until `stop`.
+        """
+        with self._guard:
+            yield
+            self._refuses = True
+
     def stop(self) -> None:
         """Stop deletions; waits for a running one."""
         self._runner.stop()
@@ -145,7 +156,7 @@ class Retention:
         self._lifecycle.require_open()
         try:
             with self._guard:
-                if self._stopped or self._lifecycle.closing:
+                if self._stopped or self._refuses:
                     raise StoreClosed(self._lifecycle.directory)
                 yield not self._lifecycle.shut
         finally:

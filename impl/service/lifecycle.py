@@ -37,15 +37,13 @@ class Lifecycle:
     """The state of one open store.
 
     `shut` is empty while everything is allowed, and only becomes stricter. `read_only_reason` is a sentence once the
-    store accepts no more puts: damage found at open, a failed sync, or an exit that could not be recorded. `closing` is
-    True from the begin of a close: puts and deletions are refused from the same moment on.
+    store accepts no more puts: damage found at open, a failed sync, or an exit that could not be recorded.
     """
 
-    __slots__ = ("__weakref__", "closing", "directory", "read_only_reason", "shut")
+    __slots__ = ("__weakref__", "directory", "read_only_reason", "shut")
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.closing = False
         self.shut: Literal["", "read-only", "closed", "forked"] = ""
         self.read_only_reason: str | None = None
         note_open(self)

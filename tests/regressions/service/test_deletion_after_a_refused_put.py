@@ -3,7 +3,7 @@
 Symptom: `tornpage explore interleavings` reported that no order of whole calls explains the answers: a put was refused
 because of a close, and a deletion of topics by the same client took effect afterwards (contract 17).
 Cause: each part of the store was stopped in turn, and each refused calls from its own stop on.
-Fix: the first step of a close marks the store, and puts and deletions look at this mark (impl/service/lifecycle.py).
+Fix: a close begins to refuse puts while it keeps deletions out (`Retention.refusing_deletions`).
 Found by: a trial of a mutant that has nothing to do with it.
 """
 
