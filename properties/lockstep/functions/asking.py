@@ -7,10 +7,14 @@ import random
 
 from tornpage.properties.lockstep.functions import files, filters, policies, records, statistics, texts
 from tornpage.properties.lockstep.parts import (
+    appends,
     clean_up,
+    closes,
     delays,
+    derived_floors,
     dispatch_services,
     dispatches,
+    held_pulls,
     index,
     log_files,
     mapped_files,
@@ -22,6 +26,7 @@ from tornpage.properties.lockstep.parts import (
     recovered_logs,
     services,
     small_files,
+    waiting_puts,
 )
 from tornpage.properties.lockstep.settings import settings_are_checked
 
@@ -30,6 +35,8 @@ __all__ = ["functions_answer"]
 _PARTS = (
     texts, records, policies, filters, files, statistics, small_files, delays, dispatches, dispatch_services, log_files,
     mapped_files, recovered_logs, queues, numbers, pulls, index, received, clean_up, services, real_files,
+    appends, waiting_puts, held_pulls, derived_floors,
+    closes,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Compare readers of records with the lab's decoder, on valid and on harmed records.
+"""Compare readers of records with the lab's decoder, and readers of units.
 
 Records are built here from docs/format.md, section 3. The wrong bytes are at the limits of each field: sizes, magic
 number, place, the lengths of body, topic and properties, checksums, and the end of the file.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tornpage.impl.message import codec
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.message import BatchMember
+from tornpage.impl.queue import units
 from tornpage.properties.decode.record import Bad, Blank, Record, decode_record, drops_joined_pairs
 from tornpage.properties.judge.buffers import ExpectedBuffer, message_is_right
 from tornpage.properties.lockstep.functions.comparing import REFUSED, is_answered, is_value
@@ -40,6 +41,7 @@ _TEXTS = (
 )
 _FRAMED = ("bad_body_crc", "nul_in_topic", "nul_in_properties", "bad_checksum")
 """What is wrong with a record whose lengths, place and magic number are right."""
+_PREFILL_BYTES, _PLAIN_UNIT = 0x7FFFFFFF, struct.pack(">qiq", 0, 1, 0)
 _BEFORE_BYTES, _RECORDS = (13, 13, 13, 33_000), 8
 
 
@@ -64,6 +66,7 @@ def check(rng: random.Random) -> None:
         blank = codec.encode_blank(remaining)
         is_value("the blank of a file", _I32.pack(remaining) + _BLANK_MAGIC.to_bytes(4, "big"), bytes(blank))
     _client_batches(rng)
+    _units(rng)
     for sys_flag in range(64):
         is_value("whether a record has a unit", not sys_flag & 4, codec.has_consume_queue(sys_flag))
     for text in (_TRAILER + b"1234567890\x02", b"a\x01b\x02" + _TRAILER + b"0123456789x"):
@@ -74,6 +77,25 @@ def check(rng: random.Random) -> None:
             False,
             codec.ends_like_trailer(text[1:] if len(text) < 21 else text[:-1]),
         )
+
+
+def _units(rng: random.Random) -> None:
+    """Compare what units say, at their limits, and how many units lead a file of a queue."""
+    for offset, size in ((0, 1), (0, 0), (-1, 9), (5, -1), (0, _PREFILL_BYTES), (1, _PREFILL_BYTES), (1 << 62, 7)):
+        for code in (0, 1, -1):
+            unit = units.Unit(offset, size, code)
+            found = unit.is_possible, unit.is_prefill, unit.end_offset
+            expected = offset > -1 and size > 0, (offset, size, code) == (0, _PREFILL_BYTES, 0), offset + size
+            is_value(f"what {unit} says", expected, found)
+            data = struct.pack(">qiq", offset, size, code)
+            is_value(f"the bytes of {unit}", [unit], list(units.units_in(data)))
+            for end in (b"", bytes(20), struct.pack(">qiq", -1, 9, 0), struct.pack(">qiq", 9, -1, 0)):
+                before, after = rng.randrange(9), rng.randrange(9) if end else 0
+                view = memoryview(_PLAIN_UNIT * before + data + end + (end or b"") * after)
+                expected_count = before + (1 if unit.is_possible else 0)
+                is_answered("how many units lead a file", expected_count, units.count_possible, view)
+    is_answered("how many units lead an empty file", 0, units.count_possible, memoryview(b""))
+    is_value("the bytes of pre-fill", struct.pack(">qiq", 0, _PREFILL_BYTES, 0), units.PREFILL)
 
 
 def _client_batches(rng: random.Random) -> None:

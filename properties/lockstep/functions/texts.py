@@ -1,7 +1,9 @@
-"""Compare functions of texts: hashes, properties, topics, delay levels, message ids."""
+"""Compare hashes, properties, topics, delay levels, message ids and errors."""
 
 import random
+from typing import Any
 
+from tornpage.impl import errors
 from tornpage.impl.message.delay_levels import DelayLevels, delay_level_of
 from tornpage.impl.message.encoder import topic_bytes
 from tornpage.impl.message.hosts import host_bytes, host_text, message_id
@@ -44,6 +46,23 @@ _HOSTS = (
 )
 _HASH_LIMITS = (0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**31 + 2, 2**32 - 1)
 """Hashes of 32 bits, without a sign, at the limits of the signed ones."""
+_ERRORS: tuple[tuple[Any, tuple[object, ...], dict[str, Any], dict[str, object]], ...] = (
+    (errors.BadConfig, ("a_setting", 3, "a remedy"), {}, {"name": "a_setting"}),
+    (errors.BadDirectory, ("/p", "a reason", "a remedy"), {}, {"path": "/p"}),
+    (errors.StoreInUse, ("/p",), {}, {"path": "/p"}),
+    (errors.WrongFileSize, ("/p/f",), {"found_bytes": 41, "configured_bytes": 43},
+     {"found_bytes": 41, "configured_bytes": 43}),
+    (errors.NoSpace, ("/p",), {"needed_bytes": 41, "free_bytes": 43}, {"needed_bytes": 41, "free_bytes": 43}),
+    (errors.BadFilter, ("a =", "a reason"), {}, {"expression": "a ="}),
+    (errors.BadProgress, ("group", "g", "a remedy"), {}, {"what": "group"}),
+    (errors.NotReadable, ("/p",), {}, {"path": "/p"}),
+    (errors.TooManyHeldPulls, (41,), {}, {"held_max": 41}),
+    (errors.ReadOnlyStore, ("/p", "a reason"), {}, {"path": "/p"}),
+    (errors.BufferReleased, (41,), {}, {"offset": 41}),
+    (errors.StoreClosed, ("/p",), {}, {"path": "/p"}),
+    (errors.ForkedStore, ("/p",), {}, {"path": "/p"}),
+)  # fmt: skip
+"""Each error of the store with its arguments, and what its attributes are."""
 _NO_IDS = ("", "00", "0" * 31, "0" * 33, "0" * 55, "0" * 57, "g" * 32, "0" * 30 + "  ", " 0" * 16, "٠" * 32)
 
 
@@ -62,6 +81,18 @@ def check(rng: random.Random) -> None:
     for level, delay_ms in ((0, REFUSED), (1, 1_000), (2, 5_000), (3, REFUSED)):
         is_answered(f"the delay of level {level}", delay_ms, levels.delay_ms, level)
     _ids(rng)
+    _errors()
+
+
+def _errors() -> None:
+    """Compare the attributes of errors. The text of each names all its arguments."""
+    for kind, arguments, named, attributes in _ERRORS:
+        error = kind(*arguments, **named)
+        found = {name: getattr(error, name, None) for name in attributes}
+        is_value(f"the attributes of {kind.__name__}", attributes, found)
+        is_value(f"whether {kind.__name__} is an error of the store", True, isinstance(error, errors.StoreError))
+        left_out = [each for each in (*arguments, *named.values()) if str(each) not in str(error)]
+        is_value(f"the arguments that the text of {kind.__name__} leaves out", [], left_out)
 
 
 def _delays_of(text: str) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ A pull walks over the list:
    code of the unit, or what the extension has at its address.
 4. A unit without its message is passed. After a unit whose record is gone with its file, all units of that file are.
 5. The answer goes on at the first unit that was not passed. Without a message its status says what the last unit was.
-6. The answer has the distance from the record of the last unit to the readable end, and says whether that is far.
+6. Units that appear after the maximum of the answer was read are left to the next pull.
+7. The answer has the distance from the record of the last unit to the readable end, and says whether that is far.
 
 A pull that confirms units at once answers like one that does not. Times and records by number follow the same list.
 The time search returns a number after the last older message and up to the first one that is not older.
@@ -87,12 +88,16 @@ class _Fact:
 
 @dataclass
 class _Queue:
-    """A queue whose units are a list. The store reads it as it reads a consume queue."""
+    """A queue whose units are a list. The store reads it as it reads a consume queue.
+
+    `later` units appear after the maximum was read: units can be read past it.
+    """
 
     first: int
     facts: list[_Fact]
     topic: str = "T"
     queue_id: int = 3
+    later: int = 0
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -104,7 +109,7 @@ class _Queue:
 
     @property
     def max_offset(self) -> int:
-        return self.first + len(self.facts)
+        return self.first + len(self.facts) - self.later
 
     @property
     def ext(self) -> "_Queue":
@@ -115,7 +120,7 @@ class _Queue:
         return next((fact.ext for fact in self.facts if fact.code == address), None)
 
     def unit(self, number: int, /) -> Unit | None:
-        fact = self.facts[number - self.first] if self.first <= number < self.max_offset else _Fact("prefill")
+        fact = self.facts[number - self.first] if 0 <= number - self.first < len(self.facts) else _Fact("prefill")
         return None if fact.kind == "prefill" else Unit(fact.offset, fact.size, fact.code)
 
     def units(self, number: int, limit: int, /) -> Iterable[Unit]:
@@ -311,6 +316,7 @@ class _Program:
 
     def _pull(self, reads: QueueReads, readable_end: int, *, corrects: bool, confirms: bool) -> None:
         rng, queue = self._rng, self._queue
+        queue.later = min(rng.choice((0, 0, 1, 9)), len(queue.facts) - 1)
         least, most = queue.min_offset, queue.max_offset
         ends = (least, least - 1, most - 1, most, most + 1, -1)
         number = rng.choice(ends) if rng.random() < 0.3 else rng.randrange(least, most)
@@ -343,10 +349,12 @@ class _Program:
         is_value(f"status, next number, bounds and distance of {what}", wanted, answer)
         self._compare_buffers(what, expected.found, found)
         is_value(f"the questions of {what} to its filter", expected.asked, [] if given is None else given.asked)
+        queue.later = 0
 
     def _confirmed(self, number: int) -> int:
         """Return how many leading units of messages lie in one file. They are confirmed at once."""
-        some = self._queue.facts[number - self._queue.first :]
+        queue = self._queue
+        some = queue.facts[number - queue.first : queue.max_offset - queue.first]
         file = some[0].offset // _FILE_BYTES
         return len(list(takewhile(lambda fact: fact.kind == "message" and fact.offset // _FILE_BYTES == file, some)))
 
