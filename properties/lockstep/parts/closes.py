@@ -30,7 +30,7 @@ from tornpage.properties.lockstep.parts.part_disk import PartDisk, tried
 
 __all__ = ["check"]
 
-_RUNS = 0.25
+_RUNS = 0.1
 """The share of the checks that run a program."""
 _CALLS_MAX = 60
 _ROOT = "/part/store"

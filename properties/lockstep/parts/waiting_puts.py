@@ -52,7 +52,7 @@ from tornpage.properties.lockstep.parts.part_disk import tried
 
 __all__ = ["check"]
 
-_PROGRAMS, _EVENTS, _PATHS, _PUTS = 8, 40, 4, 12
+_PROGRAMS, _EVENTS, _PATHS, _PUTS = 4, 40, 2, 12
 _GRACE_MS = 5_000
 _FLUSH, _REPLICA = "group-commit", "time-outs"
 _OK, _DISK, _SLAVE, _NONE = "PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"

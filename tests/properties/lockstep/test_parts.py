@@ -16,13 +16,16 @@ from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.groups.progress import Progress
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_reconcile import IndexReconcile
 from tornpage.impl.index.index_service import IndexService
 from tornpage.impl.io import store_lock
 from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.io.memory import LockedMemory
 from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.io.store_lock import StoreLock
 from tornpage.impl.kernels.compiled import CompiledParts
 from tornpage.impl.log import loading
 from tornpage.impl.log.allocation import AllocateMappedFiles
@@ -31,20 +34,32 @@ from tornpage.impl.log.loading import Finding
 from tornpage.impl.log.log_directories import LogDirectories
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.log.put_lock import SpinLock
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
 from tornpage.impl.log.transient_store_pool import TransientStorePool
 from tornpage.impl.log.verified_records import VerifiedRecords
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.encoder import RecordEncoder
+from tornpage.impl.message.message import PutStatus
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_answers import LightFuture
+from tornpage.impl.put.put_path import PutEntry
 from tornpage.impl.put.receiving import ReceivedRecords
+from tornpage.impl.put.replication import ReplicaGate
+from tornpage.impl.put.time_outs import TimeOuts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
 from tornpage.impl.queue.consume_queues import ConsumeQueues
 from tornpage.impl.queue.queue_files import QueueFiles
 from tornpage.impl.read.confirming import confirm_units
+from tornpage.impl.read.held_pulls import HeldPulls
+from tornpage.impl.read.pull_hold import PullHold
 from tornpage.impl.read.queue_pull import Pull
 from tornpage.impl.read.queued_records import QueuedRecords
 from tornpage.impl.read.read_buffer import ReadBuffers
-from tornpage.impl.recovery import evidence, opening, recovery
+from tornpage.impl.recovery import derived_floor_raising, evidence, opening, recovery
+from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
+from tornpage.impl.recovery.opening import OpenDirectory
 from tornpage.impl.recovery.recovery import Recovery
 from tornpage.impl.retention.clean_commit_log import CleanCommitLog
 from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
@@ -53,10 +68,14 @@ from tornpage.impl.service import lifecycle
 from tornpage.impl.service.runner import ThreadRunner
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.lockstep.parts import (
+    appends,
     clean_up,
+    closes,
     delays,
+    derived_floors,
     dispatch_services,
     dispatches,
+    held_pulls,
     index,
     log_files,
     mapped_files,
@@ -68,12 +87,13 @@ from tornpage.properties.lockstep.parts import (
     recovered_logs,
     services,
     small_files,
+    waiting_puts,
 )
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 
 PARTS = (
     clean_up, delays, dispatch_services, dispatches, index, log_files, mapped_files, numbers, pulls, queues, real_files,
-    received, recovered_logs, services, small_files,
+    received, recovered_logs, services, small_files, appends, waiting_puts, held_pulls, derived_floors, closes,
 )  # fmt: skip
 
 
@@ -183,6 +203,24 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (real_files, OsFiles, "lock", lambda self, file: True),
         (real_files, OsFiles, "pwrite", nothing),
         (real_files, LockedMemory, "release", nothing),
+        (appends, MappedFile, "erase_failed_append", nothing),
+        (appends, BatchEncoder, "encode", lambda self, batch, now_ms: PutStatus.MESSAGE_ILLEGAL),
+        (appends, QueueOffsetTable, "advance", nothing),
+        (appends, RecordEncoder, "_properties", lambda self, message, text: self._no_properties),
+        (appends, MultiDispatch, "is_light", lambda self, key: False),
+        (waiting_puts, TimeOuts, "step", nothing),
+        (waiting_puts, LightFuture, "_call_back", nothing),
+        (waiting_puts, ReplicaGate, "status", lambda self, end_offset, waits: PutStatus.PUT_OK),
+        (waiting_puts, PutEntry, "refusal", nothing),
+        (held_pulls, PullHold, "_woken", lambda self: []),
+        (held_pulls, PullHold, "_forget", nothing),
+        (held_pulls, HeldPulls, "late", lambda self, now_ms: iter(())),
+        (derived_floors, RaiseDerivedFloor, "_count_files", lambda self: 0),
+        (derived_floors, RaiseDerivedFloor, "_index_files", lambda self, progress, sums: ()),
+        (derived_floors, derived_floor_raising, "_end_of", lambda queue, offset: queue.max_offset),
+        (closes, Progress, "save_all", nothing),
+        (closes, StoreLock, "release", nothing),
+        (closes, OpenDirectory, "note_clean_exit", nothing),
     ],
 )
 def test_wrong_part_is_found(
