@@ -2,8 +2,8 @@
 
 Each judge takes `Evidence`. `Recovered` provides it for a recorded disk and for the directory of a killed process.
 `ImageEvidence` (properties/judge/image_evidence.py) provides it for a crash image, with or without the truth.
-Interleavings recover no disk and provide `Answers` only. The answers of a foreign store, which has none of these files,
-are the evidence of properties/foreign/judging.py.
+An interleaving provides `Answers` at its end, and `Recovered` after a power loss. The answers of a foreign store, which
+has none of these files, are the evidence of properties/foreign/judging.py.
 
 A provider raises CannotTell for what its evidence does not show. The judge then rules the number unknown.
 """

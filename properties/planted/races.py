@@ -204,6 +204,27 @@ class _DeletedBesidePuts(TopicCleaning):
         super().__init__(*args, without_puts=lambda deed: deed(), **options)
 
 
+class _CountedAsSaved(ConsumerOffsets):
+    """Count the commits of a save's time as saved."""
+
+    def save(self) -> None:
+        with self._save_guard:
+            with self._guard:
+                document, is_changed = self._document(self._table), self._changes != self._saved_changes
+            if is_changed:
+                self._file.save(document)
+                self._saved_changes = self._changes
+
+
+class _TimedAfterTheSync(CommitLog):
+    """Read the time of the newest record after the sync, which does not cover that record."""
+
+    def flush(self, least_pages: int = 0) -> None:
+        super().flush(least_pages)
+        if not least_pages:
+            self.flushed_store_timestamp = max(self.flushed_store_timestamp, self._last_store_timestamp)
+
+
 # ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
 
 BUGS = (
@@ -244,4 +265,8 @@ BUGS = (
         Parts({MessageQuery: _QueriedOnce}), needs_threads=True),
     PlantedBug("deleted-beside-puts", "a topic is deleted while messages are put to it", 17,
         Parts({TopicCleaning: _DeletedBesidePuts}), needs_threads=True),
+    PlantedBug("counted-as-saved", "a commit during a save of progress is never saved", 13,
+        Parts({ConsumerOffsets: _CountedAsSaved}), needs_threads=True),
+    PlantedBug("timed-after-the-sync", "the checkpoint has the time of a record that was put during the sync", 9,
+        Parts({CommitLog: _TimedAfterTheSync}), needs_threads=True),
 )  # fmt: skip

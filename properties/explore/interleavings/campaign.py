@@ -46,6 +46,7 @@ EFFECTS = (
     "log_files_deleted",
     "topics_deleted",
     "closed_between",
+    "power_losses",
 )
 """What must happen in a campaign; otherwise a result without findings proves nothing (`judges.count_effects`)."""
 

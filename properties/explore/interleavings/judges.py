@@ -10,7 +10,7 @@ from tornpage.model.dispatch import Queue, places
 from tornpage.model.operations import Close, Commit, DeleteTopics, Put, PutBatch, Query, Step
 from tornpage.model.parts import Shared
 from tornpage.model.queues import queue_of
-from tornpage.model.state import CommitLog
+from tornpage.model.state import CommitLog, State
 from tornpage.properties.contract import GuaranteeBroken, HarnessError, observed
 from tornpage.properties.disk.disk import DiskState
 from tornpage.properties.explore.interleavings.stage import Stage
@@ -117,18 +117,18 @@ class Explained:
 
 
 @judge(1)
-def ends_as_explained(stage: Stage, state: Shared) -> None:
+def ends_as_explained(stage: Stage, state: State) -> None:
     """Check contracts 1 and 4: the store has the log of the explaining order, with all queues.
 
-    It is not checked after a close.
+    Then close it. A closed store is not checked.
     """
     store = stage.store
-    if any(isinstance(call.request, Close) for call in stage.history.calls):
+    if stage.is_closed:
         return
     observed("check", store.check)
     observed("flush", store.flush)
     stage.services["reput"].step()
-    log = state.state.log
+    log = state.log
     require(messages_are_served(Explained(store, log)))
     for queue in sorted({queue for record in log.records for queue, _ in places(record, stage.layout)}):
         _queue_ends_as_explained(stage, log, queue)

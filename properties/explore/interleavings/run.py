@@ -2,9 +2,11 @@
 
 The judges check that no task waits forever and dispatch has caught up (contract 16), and that no task ends in an
 unexpected error (8, 11). Some order of the calls must explain every answer (17). Everything acknowledged as durable
-must be on disk after any power loss (2). A close at the end must be clean, with every record in its queue (1, 4).
+must be on disk after any power loss (2). A close at the end must be clean, with every record in its queue (1, 4). The
+store must recover from a power loss right after the tasks, and from one after the close (power_loss.py).
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict,
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings import judges
 from tornpage.properties.explore.interleavings.locks import controlled_locks
+from tornpage.properties.explore.interleavings.power_loss import power_loss_is_survived
 from tornpage.properties.explore.interleavings.programs.running import run_program
 from tornpage.properties.explore.interleavings.scenario import Interleaving
 from tornpage.properties.explore.interleavings.stage import Stage
@@ -71,7 +74,9 @@ def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts
 
 def _run_scenario(interleaving: Interleaving, tracker: DirtyTracker, parts: Parts | None) -> Ran:
     scenario = interleaving.scenario
-    stage = Stage(scenario.settings, tracker=tracker, parts=parts or parts_of(scenario.settings.bug))
+    parts = parts or parts_of(scenario.settings.bug)
+    tick_ms = 0 if isinstance(interleaving.chooser, SleepSets) else 1  # which takes the order of two reads as equal
+    stage = Stage(scenario.settings, tracker=tracker, parts=parts, tick_ms=tick_ms)
     trace = _trace(interleaving)
     ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
     try:
@@ -80,7 +85,8 @@ def _run_scenario(interleaving: Interleaving, tracker: DirtyTracker, parts: Part
                 stage.do(-1, operation)  # type: ignore[arg-type]
             stage.use_disk(scenario.percent)
             _run(interleaving, stage, trace, _schedule(interleaving))
-            ran.verdict = _judge(stage, ran.effects)
+            ran.key = _key(interleaving, trace)
+            ran.verdict = _judge(stage, ran.effects, parts, ran.key)
     except GuaranteeBroken as broken:
         ran.verdict, ran.broken = Verdict.BROKEN, broken
     ran.key = _key(interleaving, trace)
@@ -147,17 +153,24 @@ def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) ->
         stage.step(number, name)
 
 
-def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
+def _judge(stage: Stage, effects: Counter[str], parts: Parts, seed: bytes) -> Verdict:
     judges.count_effects(stage, effects)
     require(judges.dispatch_has_caught_up(stage))
-    moments = points_of(stage.history.calls, stage.layout)
+    moments = points_of(stage.history.calls, stage.layout, clock_moves=True)
     found = linearise(moments, shared_at(stage.wall_ms))
     order = judges.an_order_explains(stage.history.calls, moments, found)
     require(order)
     require(judges.promises_are_kept(stage))
     if order.verdict == "unknown":
         return Verdict.UNKNOWN
-    require(judges.ends_as_explained(stage, found.state))
+    state, rng = found.state.state, random.Random(seed)
+    places = [(stage.files.look(), stage.is_closed)]
+    require(judges.ends_as_explained(stage, state))
+    if not stage.is_closed:
+        places.append((stage.files.look(), True))
+    for position, is_closed in places:
+        power_loss_is_survived(stage, position, state, is_closed=is_closed, parts=parts, rng=rng)
+        effects["power_losses"] += 1
     return Verdict.HOLDS
 
 

@@ -1,7 +1,7 @@
 """Hold a store on a recorded disk for the tasks of a scenario; record calls and answers.
 
-A task that does not end, or that ends in an unexpected error, is reported as such. The clock stands still: nothing here
-depends on time.
+A task that does not end, or that ends in an unexpected error, is reported as such. The clock moves by a millisecond at
+the begin of each operation, so that each record has a time of its own.
 """
 
 from dataclasses import dataclass, replace
@@ -29,8 +29,9 @@ from tornpage.model.operations import (
 )
 from tornpage.model.operations import InterleavedOperation as Operation
 from tornpage.model.payloads import BORN_TIMESTAMP
-from tornpage.properties.contract import HarnessError
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.failing_disk import UnmarkedDisk
 from tornpage.properties.disk.recording_files import EMPTY_DISK
 from tornpage.properties.explore.interleavings.parts import stepped_parts
@@ -41,7 +42,10 @@ from tornpage.properties.program.case import Settings
 from tornpage.properties.program.log_places import ROOT
 from tornpage.properties.program.translation import layout_of, store_config
 
-__all__ = ["Promise", "Stage"]
+__all__ = ["MEMORY_BYTES", "Promise", "Stage"]
+
+MEMORY_BYTES = 1 << 33
+"""The memory of the machine, as the store sees it."""
 
 _TOTAL_BYTES = 10**12
 _BUDGET_BYTES = 1 << 30
@@ -62,15 +66,21 @@ class Promise:
 
 
 class Stage:
-    """Hold the store, its disk, its services by name, the history and the promises."""
+    """Hold the store, its disk, its services by name, the history and the promises.
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts) -> None:
+    Each operation begins `tick_ms` milliseconds after the one before it.
+    """
+
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts, tick_ms: int = 1) -> None:
+        self.settings = settings
         self.layout = layout_of(settings)
         self.wall_ms = BORN_TIMESTAMP
+        self._tick_ms = tick_ms
         self.history = Recorder()
         self.promises: list[Promise] = []
         self.services: dict[str, SteppedRunner] = {}
-        self.files = UnmarkedDisk(EMPTY_DISK, tracker=tracker, budget_bytes=_BUDGET_BYTES)
+        self._tracker = tracker
+        self.files = self.disk_of(EMPTY_DISK)
         self._next: dict[tuple[int, str, int], int] = {}
         self.use_disk(0)
         self.store = MessageStore.open(
@@ -79,8 +89,13 @@ class Stage:
             files=self.files,
             clock=self._clock,
             parts=stepped_parts(parts, runner=self._runner),
-            memory_bytes=1 << 33,
+            memory_bytes=MEMORY_BYTES,
         )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a task has closed the store."""
+        return any(isinstance(call.request, Close) for call in self.history.calls)
 
     def _clock(self) -> int:
         return self.wall_ms
@@ -88,6 +103,10 @@ class Stage:
     def _runner(self, service: Service) -> SteppedRunner:
         runner = self.services[service.name] = SteppedRunner(service, self._clock)
         return runner
+
+    def disk_of(self, image: Image) -> UnmarkedDisk:
+        """Return a recorded disk with an image."""
+        return UnmarkedDisk(image, tracker=self._tracker, budget_bytes=_BUDGET_BYTES)
 
     def use_disk(self, percent: int) -> None:
         """Set the reported disk usage. It does not change what can be allocated."""
@@ -97,6 +116,7 @@ class Stage:
 
     def do(self, task: int, operation: Operation) -> None:
         """Carry out one operation of a task, and record it."""
+        self.wall_ms += self._tick_ms
         match operation:
             case Put() | PutBatch():
                 self._put(task, operation)
@@ -133,8 +153,10 @@ class Stage:
         return call.answer
 
     def _put(self, task: int, put: Put | PutBatch) -> None:
-        put = replace(put, advance_ms=0)
+        put, began_ms = replace(put, advance_ms=0), self.wall_ms
         answer = self._ask(task, put).put
+        if isinstance(answer, PutAnswer) and answer.offset >= 0:
+            _require_time(answer.store_timestamp, began_ms, self.wall_ms)
         if self.layout.sync_flush and isinstance(answer, PutAnswer) and answer.status == "PUT_OK":
             self._promised(answer.offset + answer.size_bytes, request_text(put))
 
@@ -163,3 +185,10 @@ class Stage:
         """Return the record offsets of the puts so far, in the order in which the puts began."""
         answers = (call.answer.put for call in self.history.calls if call.answer is not None)
         return [answer.offset for answer in answers if isinstance(answer, PutAnswer)]
+
+
+def _require_time(store_timestamp: int, began_ms: int, ended_ms: int) -> None:
+    """Check contract 8: a put answers with a store time from the time of its call."""
+    if not began_ms <= store_timestamp <= ended_ms:
+        expected = f"{began_ms} to {ended_ms}"
+        raise GuaranteeBroken(8, "a put answers with a time outside of its call", expected, str(store_timestamp))

@@ -103,6 +103,10 @@ RACES: dict[str, Meeting] = {
         meeting((TWO,), (DeleteTopics(),), before=(ONE, REPUT)), ("tornpage.impl.log.commit_log",),
         contracts=(4,),
     ),
+    "counted-as-saved": Meeting(
+        meeting((Step("progress"),), (Commit(offset=1),), before=(ONE, REPUT, Commit(offset=0))),
+    ),
+    "timed-after-the-sync": Meeting(meeting((FLUSH, Step("flush-queues")), (TWO,), before=(ONE,))),
 }  # fmt: skip
 
 

@@ -438,15 +438,15 @@ def _interleaved(stage: Stage, rng: Random) -> Iterator[tuple[str, Ruling]]:
     store: Any = LyingStore(stage.store, rng)
     damaged_stage: Any = SimpleNamespace(
         files=files, layout=stage.layout, store=store, promises=stage.promises, history=stage.history,
-        services=stage.services,
+        services=stage.services, is_closed=stage.is_closed,
     )  # fmt: skip
     yield "dispatch_has_caught_up", of_interleavings.dispatch_has_caught_up(damaged_stage)
     yield "promises_are_kept", of_interleavings.promises_are_kept(damaged_stage)
-    moments = points_of(stage.history.calls, stage.layout)
+    moments = points_of(stage.history.calls, stage.layout, clock_moves=True)
     found = linearise(moments, shared_at(stage.wall_ms))
     yield "an_order_explains", of_interleavings.an_order_explains(stage.history.calls, moments, found)
     store.check = store.flush = store.close = lambda: None
-    yield "ends_as_explained", of_interleavings.ends_as_explained(damaged_stage, found.state)
+    yield "ends_as_explained", of_interleavings.ends_as_explained(damaged_stage, found.state.state)
     yield (
         "escaped",
         of_interleavings.escaped(rng.choice((OSError(), ValueError("released"), GuaranteeBroken(1, "broken")))),

@@ -26,8 +26,10 @@ from tornpage.properties.explore.interleavings.programs.bench import Bench, Fail
 from tornpage.properties.explore.interleavings.programs.drawing import Entry, entry
 from tornpage.properties.explore.interleavings.runner import SteppedRunner
 from tornpage.properties.explore.interleavings.scenario import Scenario
+from tornpage.properties.judge.evidence import durable_image
+from tornpage.properties.judge.small_files import physic_timestamp
 from tornpage.properties.program.case import Settings
-from tornpage.properties.program.log_places import ROOT
+from tornpage.properties.program.log_places import ROOT, file_at
 from tornpage.properties.program.translation import store_config
 
 __all__ = ["BENCHES", "LockedDisk"]
@@ -37,6 +39,9 @@ _BUDGET_BYTES = 1 << 26
 _BODIES = (b"0", b"1", b"2")
 _EXPIRY_MS = 100 * 3_600_000
 _STEPS_OF_A_CLEAN_UP = 6
+_FLUSH_QUEUES_MS = 60_000
+"""After this time a round of the flush of queues flushes everything, and writes the checkpoint."""
+
 _BATCH = encode_batch_body([BatchMember(b"1"), BatchMember(b"2")])
 
 
@@ -320,6 +325,8 @@ class PutsBench(StoreBench):
         super().__init__()
         self.is_closed = False
         self.answers: list[PutResult] = []
+        self.put_to(0, 0)
+        self.now_ms += 1  # so that the time of this record differs from those that the tasks put
 
     def put_to(self, topic: int, queue: int) -> object:
         return self._answered(self.store.put(Message(f"T{topic}", b"1", queue_id=queue)))
@@ -349,14 +356,32 @@ class PutsBench(StoreBench):
         require_rule(all(any(magic) for magic in magics), "a put that was answered is not in the log", contract=2)
         places = [answer.offset for answer in stored]
         require_rule(len(places) == len(set(places)), "two puts have one place", found=places)
+        if not self.is_closed:
+            self._require_true_checkpoint()
         statistics = self.statistics()
         super().state()
         return "closed" if self.is_closed else (content, statistics)
+
+    def _require_true_checkpoint(self) -> None:
+        """Require that a checkpoint made now is not newer than the newest durable record."""
+        self.now_ms += _FLUSH_QUEUES_MS
+        self.runners["flush-queues"].step()
+        image = durable_image(self.files, disk="posix-strict")
+        newest = 0
+        for answer in self.answers:
+            begin = answer.offset % _SETTINGS.file_bytes
+            path = file_at(answer.offset - begin, file_bytes=_SETTINGS.file_bytes, log_paths=1)
+            durable = image.files.get(path, b"")[begin : begin + answer.size_bytes]
+            if answer.stored and durable == self.files.peek(path, begin, answer.size_bytes):
+                newest = max(newest, answer.store_timestamp)
+        says = physic_timestamp(image)
+        require_rule(says <= newest, "the checkpoint is newer than the durable log", contract=9, found=says - newest)
 
     menu: ClassVar[tuple[Entry, ...]] = (
         entry("put_to", (0, 1), (0, 1)),
         entry("put_batch", (0, 1)),
         entry("delete"),
+        entry("flush"),
         entry("statistics"),
         entry("close", role="closer"),
     )

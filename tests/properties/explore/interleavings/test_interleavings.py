@@ -211,6 +211,8 @@ FAMILY_OF: dict[str, Family] = {
     "queried-once": families.key_queries,
     "forgotten-too-early": families.consumers,
     "deleted-beside-puts": families.topic_deletion,
+    "counted-as-saved": families.consumers,
+    "timed-after-the-sync": families.flushes,
 }
 """The scenarios for the search of a bug; a campaign draws from all of them."""
 
