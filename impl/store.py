@@ -459,6 +459,15 @@ class MessageStore:
         """
         return self._group_offsets.commit_offset(group, topic, queue_id, offset)
 
+    def raise_offset(self, stored: int, group: str, topic: str, queue_id: int, offset: int) -> int | None:
+        """Record the next queue offset of a group in place of `stored`; return the recorded offset.
+
+        Return None and change nothing if `stored` is not the recorded offset, since the numbers of the queue restarted
+        or another client has committed. An offset past the end of the queue is lowered to that end. Raises BadProgress
+        if the state file cannot hold the names or the offset.
+        """
+        return self._group_offsets.raise_offset(stored, group, topic, queue_id, offset)
+
     def save_offsets(self) -> None:
         """Make all commits so far durable at once.
 

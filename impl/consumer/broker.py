@@ -297,18 +297,29 @@ class ConsumerBroker:
         if isinstance(group, Refused):
             return group
         with self._guard:
-            fenced = self._fenced(request.group, request.queue, request.lease)
+            return self._commit(request, request.offset, only_if_absent=request.only_if_absent)
+
+    def _commit(
+        self, request: UpdateOffset | Pull, offset: int, *, only_if_absent: bool = False
+    ) -> Refused | OffsetUpdated:
+        """Store the progress of a request with a valid lease, or without one."""
+        while True:
+            stored = self._stored(request.group, request.queue)
+            fenced = self._fenced(request, stored)
             if fenced is not None:
                 return fenced
-            return self._raise(request.group, request.queue, request.offset, only_if_absent=request.only_if_absent)
+            updated = self._raise(request, stored, offset, only_if_absent=only_if_absent)
+            if updated is not None:
+                return updated
 
-    def _fenced(self, group: str, queue: MessageQueue, lease: Lease | None) -> Refused | None:
-        """Return the refusal of a request with a lease that is not valid."""
+    def _fenced(self, request: UpdateOffset | Pull, stored: int | None) -> Refused | None:
+        """Return the refusal of a request with a lease that is not valid; `stored` is the progress of its group."""
+        group, queue, lease = request.group, request.queue, request.lease
         if lease is None:
             return None
         if not self._locks.is_owner(group, queue, lease):
             return Refused(Refusal.FENCED, f"{queue.java_text()} has another owner, or none since a restart")
-        if self._stored(group, queue) is None:
+        if stored is None:
             self._locks.void(group, queue)
             return Refused(Refusal.FENCED, f"the numbers of {queue.java_text()} have restarted")
         return None
@@ -316,20 +327,25 @@ class ConsumerBroker:
     def _stored(self, group: str, queue: MessageQueue) -> int | None:
         return self.store.consumer_offsets(queue.topic).get(group, {}).get(queue.queue_id)
 
-    def _raise(self, group: str, queue: MessageQueue, offset: int, *, only_if_absent: bool = False) -> OffsetUpdated:
-        """Store progress unless it is there already.
+    def _raise(
+        self, request: UpdateOffset | Pull, stored: int | None, offset: int, *, only_if_absent: bool
+    ) -> OffsetUpdated | None:
+        """Store progress in place of `stored`, unless it is there already.
 
-        A first offset is durable. Raises BadProgress, and OSError if a first offset cannot be saved.
+        Return None if other progress is stored by now. If the numbers of the queue have restarted, the offset would
+        lead past new messages. A first offset is durable. Raises BadProgress, and OSError if a first offset cannot be
+        saved.
         """
-        stored = self._stored(group, queue)
+        group, queue = request.group, request.queue
         if stored is None:
             self._locks.void(group, queue, if_pulled=True)
-        elif only_if_absent or offset <= stored:
-            return OffsetUpdated(UpdateStatus.NOT_ABOVE, stored)
-        offset = self.store.commit_offset(group, queue.topic, queue.queue_id, offset)
-        if stored is None:
+            offset = self.store.commit_offset(group, queue.topic, queue.queue_id, offset)
             self.store.save_offsets()  # a lost first offset would be decided again, past messages that came meanwhile
-        return OffsetUpdated(UpdateStatus.STORED, offset)
+            return OffsetUpdated(UpdateStatus.STORED, offset)
+        if only_if_absent or offset <= stored:
+            return OffsetUpdated(UpdateStatus.NOT_ABOVE, stored)
+        raised = self.store.raise_offset(stored, group, queue.topic, queue.queue_id, offset)
+        return None if raised is None else OffsetUpdated(UpdateStatus.STORED, raised)
 
     # ---- pulls ---------------------------------------------------------------------------------------------------
 
@@ -338,13 +354,15 @@ class ConsumerBroker:
         if isinstance(group, Refused):
             return group
         with self._guard:
-            fenced = self._fenced(request.group, request.queue, request.lease)
-            if fenced is not None:
-                return fenced
             if request.lease is not None:
+                fenced = self._fenced(request, self._stored(request.group, request.queue))
+                if fenced is not None:
+                    return fenced
                 self._locks.note_pull(request.group, request.queue)
             if request.commit_offset is not None:
-                self._raise(request.group, request.queue, request.commit_offset)
+                committed = self._commit(request, request.commit_offset)
+                if isinstance(committed, Refused):
+                    return committed
         pending = self.store.pull_async(
             request.group,
             request.queue.topic,

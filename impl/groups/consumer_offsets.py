@@ -125,9 +125,27 @@ class ConsumerOffsets:
         with self._guard:
             if self._restarts is not None and self._restarts(topic, queue_id):
                 return 0
-            counts = min(offset, range_of(topic, queue_id)[1])
-            self._table.setdefault((topic, group), {})[queue_id] = counts
-            self._changes += 1
+            return self._record(group, topic, queue_id, offset, range_of)
+
+    def raise_from(
+        self, stored: int, group: str, topic: str, queue_id: int, offset: int, *, range_of: QueueRange
+    ) -> int | None:
+        """Record the next offset in place of `stored`, limited to the end of the queue, and return it.
+
+        Return None and change nothing if `stored` is not the recorded offset.
+        """
+        queue_id = self._queue_id(group, queue_id)
+        with self._guard:
+            if self._restarts is not None and self._restarts(topic, queue_id):
+                return None
+            if self._table.get((topic, group), {}).get(queue_id) != stored:
+                return None
+            return self._record(group, topic, queue_id, offset, range_of)
+
+    def _record(self, group: str, topic: str, queue_id: int, offset: int, range_of: QueueRange) -> int:
+        counts = min(offset, range_of(topic, queue_id)[1])
+        self._table.setdefault((topic, group), {})[queue_id] = counts
+        self._changes += 1
         return counts
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:

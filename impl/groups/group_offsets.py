@@ -34,12 +34,23 @@ class GroupOffsets:
         It may be lower than before. An offset past the end of the queue is lowered to that end. Raises BadProgress if
         the state file cannot hold the names or the offset.
         """
+        self._require_storable(group, topic, queue_id, offset)
+        return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
+
+    def raise_offset(self, stored: int, group: str, topic: str, queue_id: int, offset: int) -> int | None:
+        """Record the next queue offset of a group in place of `stored`; return the recorded offset.
+
+        Return None and change nothing if `stored` is not the recorded offset. Otherwise as `commit_offset`.
+        """
+        self._require_storable(group, topic, queue_id, offset)
+        return self._progress.offsets.raise_from(stored, group, topic, queue_id, offset, range_of=self._range_of)
+
+    def _require_storable(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._lifecycle.require_open()
         _require_names(group=group, topic=topic)
         for what, number, greatest in (("queue id", queue_id, _QUEUE_ID_MAX), ("offset", offset, OFFSET_MAX)):
             if not 0 <= number <= greatest:
                 raise BadProgress(what, number, f"use 0 to {greatest:,}")
-        return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
 
     def save_offsets(self) -> None:
         """Make all commits so far durable.

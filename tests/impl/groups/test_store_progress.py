@@ -69,6 +69,15 @@ def test_the_last_commit_counts_up_to_the_end_of_the_queue(kept: Retained) -> No
     assert kept.store.topics_of_group("g") == [TOPIC]
 
 
+def test_an_offset_takes_the_place_of_the_one_that_was_read(kept: Retained) -> None:
+    assert kept.store.raise_offset(0, "g", TOPIC, QUEUE, 1) is None
+    assert kept.store.consumer_offsets(TOPIC) == {}
+    assert read_by(kept.store, 1) == 1
+    assert kept.store.raise_offset(0, "g", TOPIC, QUEUE, 2) is None
+    assert kept.store.raise_offset(1, "g", TOPIC, QUEUE, 99) == 4
+    assert kept.store.consumer_offsets(TOPIC) == {"g": {QUEUE: 4}}
+
+
 def test_a_group_without_a_commit_begins_at_0_of_a_young_queue(kept: Retained) -> None:
     assert kept.store.query_offset("g", TOPIC, QUEUE) == 0
     assert kept.store.query_offset("g", "unused topic", 0) == 0

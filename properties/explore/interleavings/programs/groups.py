@@ -70,6 +70,13 @@ class _Store:
         self.offsets.setdefault(group, {})[queue_id] = offset
         return offset
 
+    def raise_offset(self, stored: int, group: str, topic: str, queue_id: int, offset: int) -> int | None:
+        slow("progress is raised")
+        if self.offsets.get(group, {}).get(queue_id) != stored:
+            return None
+        self.offsets[group][queue_id] = offset
+        return offset
+
     def save_offsets(self) -> None:
         slow("progress is saved")
         self.saves += 1
