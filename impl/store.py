@@ -460,7 +460,7 @@ class MessageStore:
         return self._group_offsets.commit_offset(group, topic, queue_id, offset)
 
     def raise_offset(self, stored: int, group: str, topic: str, queue_id: int, offset: int) -> int | None:
-        """Record the next queue offset of a group in place of `stored`; return the recorded offset.
+        """Record the next offset of a group in place of `stored`; return what is recorded.
 
         Return None and change nothing if `stored` is not the recorded offset, since the numbers of the queue restarted
         or another client has committed. An offset past the end of the queue is lowered to that end. Raises BadProgress

@@ -38,7 +38,7 @@ class GroupOffsets:
         return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
 
     def raise_offset(self, stored: int, group: str, topic: str, queue_id: int, offset: int) -> int | None:
-        """Record the next queue offset of a group in place of `stored`; return the recorded offset.
+        """Record the next offset of a group in place of `stored`; return what is recorded.
 
         Return None and change nothing if `stored` is not the recorded offset. Otherwise as `commit_offset`.
         """
