@@ -12,8 +12,8 @@ from tornpage.properties.mutation.mutants import Mutant, original_tree
 __all__ = ["proof_of"]
 
 _SWAPS = frozenset({"swapped statements", "swapped in lock"})
-_MAKERS = frozenset({"bytearray", "bytes", "dict", "frozenset", "len", "list", "set", "tuple"})
-"""Builtins that change nothing and read nothing but their arguments."""
+_MAKERS = frozenset({"bytearray", "bytes", "deque", "dict", "frozenset", "len", "list", "set", "tuple"})
+"""Functions that change nothing and read nothing but their arguments."""
 _INERT = (
     ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop,
     ast.expr_context,
@@ -27,7 +27,7 @@ def proof_of(mutant: Mutant) -> str:
     is_new = mutant.scope.rpartition(".")[2] == "__init__"  # nothing else has the object yet
     for first, second in _pairs(original_tree(mutant.module)):
         if first.lineno == mutant.statement_line and _are_independent(first, second, is_new=is_new):
-            return "the two statements are independent: one calls nothing, and they share no name"
+            return "the two statements are independent: one calls nothing, and neither stores what the other one reads"
     return ""
 
 
@@ -44,18 +44,23 @@ def _are_independent(first: ast.stmt, second: ast.stmt, *, is_new: bool) -> bool
     """Return whether both orders of two assignments have the same effect.
 
     One of them has an inert value. Attributes may only be those of a new `self`, and then no value mentions `self`, so
-    that nothing that is called can read them.
+    that nothing that is called can read them. Both values may read one object only if neither can change it or see a
+    change of it: both are inert, or one only names the object.
     """
     if not (_assigns(first, is_new=is_new) and _assigns(second, is_new=is_new)):
         return False
     targets = [_targets(each) for each in (first, second)]
-    values = [each.value for each in (first, second) if isinstance(each, ast.Assign | ast.AnnAssign)]
-    if len(values) != 2 or not any(value is not None and _is_inert(value) for value in values):
+    assigned = [each.value for each in (first, second) if isinstance(each, ast.Assign | ast.AnnAssign)]
+    values = [value for value in assigned if value is not None]
+    if len(values) != 2 or not any(map(_is_inert, values)):
+        return False
+    if any(isinstance(node, ast.NamedExpr) for value in values for node in ast.walk(value)):
         return False
     stored = [{ast.unparse(target) for target in each} for each in targets]
-    read = [{node.id for node in ast.walk(value) if isinstance(node, ast.Name)} if value else set() for value in values]
+    read = [{node.id for node in ast.walk(value) if isinstance(node, ast.Name)} for value in values]
     bound = [{node.id for each in some for node in ast.walk(each) if isinstance(node, ast.Name)} for some in targets]
-    is_apart = not stored[0] & stored[1] and not read[0] & read[1] - _MAKERS
+    is_shared = all(map(_is_inert, values)) or any(map(_only_names, values))
+    is_apart = not stored[0] & stored[1] and (is_shared or not read[0] & read[1] - _MAKERS)
     return is_apart and not bound[0] & read[1] and not bound[1] & read[0]
 
 
@@ -79,6 +84,22 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
         case ast.AnnAssign(target=target, value=value) if value is not None:
             return [target]
     return []
+
+
+def _only_names(value: ast.expr) -> bool:
+    """Return whether a value only names objects.
+
+    It is a constant, a name, an empty container, or a tuple or list of these. It reads no content of an object, so that
+    it is the same before and after a change of the object.
+    """
+    match value:
+        case ast.Constant() | ast.Name():
+            return True
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return all(map(_only_names, items))
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=[]):
+            return name in _MAKERS
+    return False
 
 
 def _is_inert(value: ast.expr) -> bool:

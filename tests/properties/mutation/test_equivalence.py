@@ -21,6 +21,14 @@ from tornpage.properties.mutation.mutants import all_mutants
         ("count = len(items)\nfirst = items.pop()", False, False),
         ("one = first()\nother = second()", False, False),
         ("a = 1\nb = a", False, False),
+        ("self.a = settings\nself.b = listen(settings.me)", True, True),  # a name stays the same object
+        ("self.a = (settings, 1)\nself.b = listen(settings.me)", True, True),
+        ("self.a = list(peers)\nself.b = listen(peers)", True, False),  # the call may change what is copied
+        ("self.a = list(peers)\nself.b = len(peers)", True, True),
+        ("self.a = deque()\nself.b = Guard()", True, True),
+        ("self.a = me + 1\nself.b = other(me)", True, False),  # the call may change what is added
+        ("self.a = count\nself.b = listen(count := 3)", True, False),
+        ("self.a = self\nself.b = other(self)", True, False),
         ("a[0] = 1\nb = 2", False, False),
         ("a = 1\nb += 2", False, False),
     ],
