@@ -35,6 +35,7 @@ from tornpage.properties.raft.node_alone import nodes_alone_hold
 from tornpage.properties.raft.open_files_alone import open_files_hold
 from tornpage.properties.raft.requests_alone import requests_alone_hold
 from tornpage.properties.raft.small_parts_alone import small_parts_alone_hold
+from tornpage.properties.raft.store_alone import store_alone_holds
 from tornpage.properties.raft.store_limits import store_limits_hold
 
 __all__ = ["parts_hold"]
@@ -66,6 +67,7 @@ def parts_hold() -> None:
     nodes_alone_hold()
     requests_alone_hold()
     small_parts_alone_hold()
+    store_alone_holds()
     store_limits_hold()
     whole_members_hold()
 

@@ -43,6 +43,8 @@ _SHARE_OF_FAILED_CLOSES = 0.3
 _OF_MEMBERS = (3, 2, 4, 5, 1)
 _EVENT_NAMES = ("receive", "election_timeout", "heartbeat", "transfer", "begin_requests", "sync")
 _CLIENTS = "10.0.0.1:7"
+_NO_MEMBER = 99
+"""A number that no member has, so that a message to it cannot be sent."""
 
 Call = tuple[object, ...]
 
@@ -80,7 +82,7 @@ class _Application:
     """A scripted application.
 
     `calls` has what the node called, `sent` what each event returned. `changes` is called in each event, before it
-    returns. `failing` is the name of an event that raises.
+    returns. `failing` is the name of an event that raises. With `sends_nowhere` it returns a message to no member.
     """
 
     def __init__(self, member: _Member, changes: Callable[[str], None]) -> None:
@@ -89,6 +91,7 @@ class _Application:
         self.sent: list[Envelope] = []
         self.has_requests = False
         self.failing = ""
+        self.sends_nowhere = False
         self.whole_at: frozenset[int] = frozenset()
         self.grants = False
         self._changes = changes
@@ -96,6 +99,8 @@ class _Application:
     def _event(self, name: str, *details: Any) -> list[Envelope]:
         self.calls.append((name, *details))
         if self.failing == name:
+            if self.sends_nowhere:
+                return [Envelope(_NO_MEMBER, LeadNow(1))]
             raise OSError(f"{name} fails")
         self._changes(name)
         others = [each for each in range(self.member.members) if each != self.member.me]
@@ -153,18 +158,18 @@ class _Application:
 
 def nodes_alone_hold() -> None:
     """Judge some drawn programs. Raises GuaranteeBroken."""
-    log = logging.getLogger("tornpage.raft")
-    was_disabled, log.disabled = log.disabled, True  # the failed members are meant
-    try:
-        for seed in range(_PROGRAMS):
-            node_program_holds(seed)
-    finally:
-        log.disabled = was_disabled
+    for seed in range(_PROGRAMS):
+        node_program_holds(seed)
 
 
 def node_program_holds(seed: int) -> None:
     """Judge one drawn program. Raises GuaranteeBroken."""
-    observed("a node", _Program(random.Random(f"node {seed}"), _OF_MEMBERS[seed % len(_OF_MEMBERS)]).run)
+    log = logging.getLogger("tornpage.raft")
+    was_disabled, log.disabled = log.disabled, True  # the failed members are meant
+    try:
+        observed("a node", _Program(random.Random(f"node {seed}"), _OF_MEMBERS[seed % len(_OF_MEMBERS)]).run)
+    finally:
+        log.disabled = was_disabled
 
 
 class _Program:
@@ -433,7 +438,8 @@ class _Program:
     # ---- ends ----------------------------------------------------------------------------------------------------
 
     def _fail(self) -> None:
-        """Let an event fail. The node ends, and says why."""
+        """Let an event fail, or let it return what cannot be sent. The node ends, and says why."""
+        nowhere = self._application.sends_nowhere = self._rng.random() < 0.3
         self._application.failing = name = self._rng.choice(("begin_requests", "sync", "receive", "transfer"))
         self._member.role, self._application.whole_at = "leader", frozenset(self._others)
         self._member.log.end += 1
@@ -446,7 +452,8 @@ class _Program:
         if name not in names:  # a group of one receives nothing, and a leader without a majority transfers nothing
             return
         _is("the calls after a failure", names[names.index(name) :], [name, "stop"])
-        _is("the failure of a node", self._node.failure, f"OSError: {name} fails")
+        wanted = f"KeyError: {_NO_MEMBER}" if nowhere else f"OSError: {name} fails"
+        _is("the failure of a node", self._node.failure, wanted)
         _is("when a node that has failed is due", due_ms, self._now_ms + _LOOK_MS)
         _is("the answers of transfers", all(each.done() for each in asked), True)
         self._judge_over()

@@ -61,6 +61,7 @@ from tornpage.properties.raft.node_alone import node_program_holds
 from tornpage.properties.raft.requests import Requests, Shown
 from tornpage.properties.raft.requests_alone import request_programs_hold
 from tornpage.properties.raft.small_parts_alone import small_part_programs_hold
+from tornpage.properties.raft.store_alone import store_program_holds
 from tornpage.properties.raft.stores import MemberStore
 from tornpage.properties.raft.translation import sent_of, state_of
 from tornpage.properties.raft.trial import INDEX_FILE_BYTES, Node, RaftTrial, require_closed
@@ -744,6 +745,7 @@ class NodesTrial(RaftTrial):
         node_program_holds(self._number)
         request_programs_hold(self._number)
         small_part_programs_hold(self._number)
+        store_program_holds(self._number)
         if len(self.nodes) > 1:
             self._disturb_at_the_end(leader)
             self._judge_hand_over(self._leader())

@@ -64,7 +64,7 @@ class _Asked:
     stated: Answered | None = None
 
     def decide(self, status: RaftStatus, place: int = -1, term: int = -1) -> None:
-        """State the answer."""
+        """State the answer, unless it is stated already."""
         if self.stated is None:
             self.stated = Answered(status, place, term)
 
@@ -73,7 +73,7 @@ class _Asked:
 class _Member:
     """A scripted member.
 
-    `calls` has what it was asked, and `failing` the name of a call that raises.
+    `calls` has what it was asked, `sent` what it has returned, and `failing` the name of a call that raises.
     """
 
     term: int = 1
@@ -85,11 +85,15 @@ class _Member:
     sent: list[Envelope] = field(default_factory=list)
     failing: str = ""
 
-    def event(self, name: str, *details: object) -> list[Envelope]:
-        """Note a call, and return messages that no other call returns."""
+    def note(self, name: str, *details: object) -> None:
+        """Note a call, or let it fail."""
         self.calls.append((name, *details))
         if self.failing == name:
             raise OSError(f"{name} fails")
+
+    def event(self, name: str, *details: object) -> list[Envelope]:
+        """Note a call, and return a message that no other call returns."""
+        self.note(name, *details)
         found = [Envelope(len(self.sent), LeadNow(7))]
         self.sent += found
         return found
@@ -130,6 +134,23 @@ class _Member:
         return self.event("transfer", to)
 
 
+@dataclass
+class _Course:
+    """What a program and its reference share.
+
+    `pace` is the probability of a change in a step, and `asked` has all requests.
+    """
+
+    rng: random.Random
+    now_ms: int
+    pace: float
+    asked: list[_Asked] = field(default_factory=list)
+
+    def happens(self, share: float) -> bool:
+        """Draw whether something happens."""
+        return self.rng.random() < share
+
+
 def requests_alone_hold() -> None:
     """Judge some drawn programs. Raises GuaranteeBroken."""
     observed("a step of many appends", _many_appends_hold)
@@ -140,28 +161,24 @@ def requests_alone_hold() -> None:
 
 def request_programs_hold(seed: int) -> None:
     """Judge one drawn program of entries and one of a store. Raises GuaranteeBroken."""
-    observed("entries of a member", _Entries(random.Random(f"entries {seed}")).run)
-    observed("reads of a store", _Reads(random.Random(f"reads {seed}")).run)
+    observed("entries of a member", _Program(random.Random(f"entries {seed}"), _Entries).run)
+    observed("reads of a store", _Program(random.Random(f"reads {seed}"), _Reads).run)
 
 
-# ---- both programs ---------------------------------------------------------------------------------------------------
+# ---- a program -------------------------------------------------------------------------------------------------------
 
 
 class _Program:
     """A drawn program of requests, steps and ends.
 
-    A step begins requests or refuses them, lets the member change as drawn, and answers. `asked` has all requests.
+    A step begins requests or refuses them, lets the member change as drawn, and answers. `_subject` has the application
+    with its scripted member, and states what each call has to do.
     """
 
-    application: Any
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.now_ms = rng.choice((0, 5_000))
-        self.asked: list[_Asked] = []
-        self.member = _Member()
-        self.is_stopped = False
-        self.pace = rng.choice((0.1, 0.5))
+    def __init__(self, rng: random.Random, subject_of: "type[_Entries] | type[_Reads]") -> None:
+        self._course = _Course(rng, now_ms=rng.choice((0, 5_000)), pace=rng.choice((0.1, 0.5)))
+        self._subject = subject_of(self._course, self._wake)
+        self._is_stopped = False
         self._wakes: list[bool] = []
         self._in_wake: Callable[[], None] | None = None
 
@@ -170,172 +187,133 @@ class _Program:
         for _ in range(_STEPS):
             self._ask_some()
             self._cancel()
-            if self.rng.random() < 0.2:
+            if self._course.happens(0.2):
                 self._delegate()
-            if self.is_stopped or not self._step():
+            if self._is_stopped or not self._step():
                 break
         self._ask_some()
         self._stop()
         for _ in range(2):
-            self.ask()
-            self.judge()
+            self._ask()
         self._stop()
 
     def _ask_some(self) -> None:
-        for _ in range(self.rng.choice((0, 1, 1, 2, 6))):
-            self.ask()
+        for _ in range(self._course.rng.choice((0, 1, 1, 2, 6))):
+            self._ask()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Note whether requests wait at the call. Another thread may end the member here."""
-        self._wakes.append(bool(self.application.has_requests))
+        self._wakes.append(bool(self._subject.application.has_requests))
         if self._in_wake is not None:
             act, self._in_wake = self._in_wake, None
             act()
 
-    def ask(self) -> None:
+    def _ask(self) -> None:
         """Let a client ask, perhaps while the member ends."""
         self._wakes.clear()
-        is_last = self.rng.random() < 0.01 and not self.is_stopped
+        is_last = self._course.happens(0.01) and not self._is_stopped
         if is_last:
             self._in_wake = self._stop_unjudged
-        self.request()
+        self._subject.request()
         wakes = self._wakes[:1] if is_last else self._wakes  # clients ask again at the end
         _is("whether a node that is woken finds a request", wakes, [True])
-        if self.is_stopped:
-            self.refuse(RaftStatus.STOPPED)
-        self.judge()
-
-    def request(self) -> None:
-        """Ask once."""
-        raise NotImplementedError
+        if self._is_stopped:
+            self._subject.refuse(RaftStatus.STOPPED)
+        self._judge()
 
     def _cancel(self) -> None:
-        if self.asked and self.rng.random() < 0.15:
-            self.rng.choice(self.asked).answer.cancel()
+        if self._course.asked and self._course.happens(0.15):
+            self._course.rng.choice(self._course.asked).answer.cancel()
 
     def _delegate(self) -> None:
         """Let an event happen: the member gets it, and its messages are returned."""
         details: dict[str, Call] = {
             "election_timeout": (), "heartbeat": (), "sync": (), "receive": (2, VoteAnswer(3, True)), "transfer": (1,),
         }  # fmt: skip
-        name = self.rng.choice(list(details))
-        self.member.calls.clear()
-        begin = len(self.member.sent)
-        found = getattr(self.application, name)(*details[name])
-        _is(f"what {name} returns", found, self.member.sent[begin:])
-        _is(f"what {name} asks", self.member.calls, [(name, *details[name])])
+        name = self._course.rng.choice(list(details))
+        member = self._subject.member
+        member.calls.clear()
+        begin = len(member.sent)
+        found = getattr(self._subject.application, name)(*details[name])
+        _is(f"what {name} returns", found, member.sent[begin:])
+        _is(f"what {name} asks", member.calls, [(name, *details[name])])
 
     def _step(self) -> bool:
         """Do one step; return whether the member goes on."""
-        rng = self.rng
-        self.now_ms += rng.choice(_TIMES_MS) if rng.random() < self.pace else 1
-        refusal = rng.choice((RaftStatus.NOT_LEADER, RaftStatus.NO_MAJORITY)) if rng.random() < self.pace else None
-        self.member.failing = rng.choice(("propose", "read")) if rng.random() < _FAILS else ""
-        self.member.calls.clear()
-        begin = len(self.member.sent)
-        wanted = self.state_begin(refusal)
+        course, subject, member = self._course, self._subject, self._subject.member
+        course.now_ms += course.rng.choice(_TIMES_MS) if course.happens(course.pace) else 1
+        statuses = (RaftStatus.NOT_LEADER, RaftStatus.NO_MAJORITY)
+        refusal = course.rng.choice(statuses) if course.happens(course.pace) else None
+        member.failing = course.rng.choice(("propose", "read")) if course.happens(_FAILS) else ""
+        member.calls.clear()
+        begin = len(member.sent)
+        wanted = subject.state_begin(refusal)
         try:
-            sent = self.application.begin_requests(self.now_ms, refusal)
+            sent = subject.application.begin_requests(course.now_ms, refusal)
         except OSError as error:
-            _is("the failure of a step", str(error), f"{self.member.failing} fails" if self.member.failing else "none")
-            _is("what a step that fails asks", self.member.calls, wanted)
+            _is("the failure of a step", str(error), f"{member.failing} fails")
+            _is("what a step that fails asks", member.calls, wanted)
             return False
-        _is("what a step asks", self.member.calls, wanted)
-        self.judge_sent(list(sent), self.member.sent[begin:])
-        self.judge()
-        self.change()
-        if rng.random() < self.pace / 3:
-            self.application.lose_role()
-            self.state_lost_role()
-            self.judge()
-        return self.answer()
-
-    def judge_sent(self, sent: list[Envelope], wanted: list[Envelope]) -> None:
-        """Judge the messages of a step."""
-        _is("the messages of a step", sent, wanted)
-
-    def answer(self) -> bool:
-        """Let the application answer; return whether the member goes on."""
-        self.application.answer(self.now_ms)
-        self.state_answers()
-        self.judge()
-        return True
+        _is("what a step asks", member.calls, wanted)
+        _is("the messages of a step", list(sent), [*subject.sent_by_puts, *member.sent[begin:]])
+        self._judge()
+        subject.change()
+        if course.happens(course.pace / 3):
+            subject.application.lose_role()
+            subject.state_lost_role()
+            self._judge()
+        goes_on = subject.answer()
+        self._judge()
+        return goes_on
 
     def _stop_unjudged(self) -> None:
         """End the member. Some clients ask again as soon as they are answered."""
-        if not self.is_stopped:
-            for each in [each for each in self.asked if each.stated is None and self.rng.random() < 0.3]:
-                each.answer.add_done_callback(lambda _: self._ask_again())
-        self.application.stop()
-        self.state_stop()
-        self.is_stopped = True
+        if not self._is_stopped:
+            for each in self._course.asked:
+                if each.stated is None and self._course.happens(0.3):
+                    each.answer.add_done_callback(lambda _: self._ask_again())
+        self._subject.application.stop()
+        self._subject.state_stop()
+        self._is_stopped = True
 
     def _ask_again(self) -> None:
-        answer = self.application.read()
-        self.asked.append(_Asked(answer, stated=Answered(RaftStatus.STOPPED)))
+        answer = self._subject.application.read()
+        self._course.asked.append(_Asked(answer, stated=Answered(RaftStatus.STOPPED)))
 
     def _stop(self) -> None:
         self._stop_unjudged()
-        self.judge()
-        _is("the requests that wait after the end", [each for each in self.asked if not each.answer.done()], [])
+        self._judge()
+        _is("the requests that wait after the end", [each for each in self._course.asked if not each.answer.done()], [])
 
-    def judge(self) -> None:
-        """Judge each request: its answer, or that it waits."""
-        for each in self.asked:
+    def _judge(self) -> None:
+        """Judge each request: its answer, or that it waits. Judge also what the application shows."""
+        for each in self._course.asked:
             if not each.answer.cancelled():
                 found = each.answer.result(0) if each.answer.done() else None
                 _is("the answer to a request", found, each.stated)
-        waits = any(each.stated is None for each in self.unbegun())
-        _is("whether requests wait", self.has_requests(), waits)
-
-    def has_requests(self) -> bool:
-        """Return what the application shows."""
-        return bool(self.application.has_requests)
-
-    # ---- the reference -------------------------------------------------------------------------------------------
-
-    def unbegun(self) -> list[_Asked]:
-        """Return the requests that no step has begun, in order."""
-        raise NotImplementedError
-
-    def refuse(self, status: RaftStatus) -> None:
-        """State that all requests that were not begun are refused."""
-        raise NotImplementedError
-
-    def state_begin(self, refusal: RaftStatus | None) -> list[Call]:
-        """State what a step begins or refuses, and return the calls of the member."""
-        raise NotImplementedError
-
-    def change(self) -> None:
-        """Let the member change as drawn."""
-        raise NotImplementedError
-
-    def state_answers(self) -> None:
-        """State which requests are answered at the end of a step."""
-        raise NotImplementedError
-
-    def state_lost_role(self) -> None:
-        """State which requests a lost role answers."""
-        raise NotImplementedError
-
-    def state_stop(self) -> None:
-        """State that the end of the member answers all requests."""
-        raise NotImplementedError
+        self._subject.judge()
 
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
 
-class _Entries(_Program):
-    """Appends and reads of entries."""
+class _Entries:
+    """Appends and reads of entries beside their reference.
 
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng)
+    `_appends` and `_reads` wait for a step. `_begun` are the appended entries without an answer, and `_rounds` the
+    reads of each round that is not confirmed.
+    """
+
+    sent_by_puts: Sequence[Envelope] = ()
+
+    def __init__(self, course: _Course, wake: Callable[[], None]) -> None:
+        self.member = _Member()
+        self._course = course
         self._settings = _settings(
-            body_bytes_max=_BODY_BYTES, batch_bytes_max=rng.choice((_BATCH_BYTES, 1_000)),
-            pending_max=_PENDING, pending_bytes_max=rng.choice((_PENDING_BYTES, 1_000)),
+            body_bytes_max=_BODY_BYTES, batch_bytes_max=course.rng.choice((_BATCH_BYTES, 1_000)),
+            pending_max=_PENDING, pending_bytes_max=course.rng.choice((_PENDING_BYTES, 1_000)),
         )  # fmt: skip
-        self.application = RaftEntries(cast(Any, self.member), self._settings, self.wake)
+        self.application = RaftEntries(cast(Any, self.member), self._settings, wake)
         self._appends: list[_Asked] = []
         self._reads: list[_Asked] = []
         self._begun: list[_Asked] = []
@@ -344,55 +322,65 @@ class _Entries(_Program):
 
     def request(self) -> None:
         """Ask for an entry, or for a read."""
-        made = self._appends if self.rng.random() < 0.7 else self._reads
-        if made is self._appends:
-            body = bytes(self.rng.choice((1, 2, 4, 12, 12, _BODY_BYTES - 1, _BODY_BYTES, _BODY_BYTES + 1)))
+        if self._course.happens(0.7):
+            body = bytes(self._course.rng.choice(self._sizes()))
             asked = _Asked(self.application.append(body), body)
+            self._appends.append(asked)
         else:
             asked = _Asked(self.application.read())
-        made.append(asked)
-        self.asked.append(asked)
+            self._reads.append(asked)
+        self._course.asked.append(asked)
 
-    def unbegun(self) -> list[_Asked]:
-        """Return appends and reads that wait for a step."""
-        return [*self._appends, *self._reads]
+    def _sizes(self) -> list[int]:
+        """Return sizes of bodies.
+
+        Some reach a limit of a batch or of the leader exactly, or pass it by one byte.
+        """
+        waiting = _bytes_of(self._appends)
+        rests = self._settings.batch_bytes_max - waiting, self._settings.pending_bytes_max - _bytes_of(self._begun)
+        exact = [size for rest in (*rests, rests[1] - waiting) for size in (rest, rest + 1)]
+        fixed = [1, 2, 4, 12, 12, _BODY_BYTES - 1, _BODY_BYTES, _BODY_BYTES + 1]
+        return [*fixed, *(each for each in exact if 0 < each <= _BODY_BYTES)]
 
     def refuse(self, status: RaftStatus) -> None:
         """State that all requests that were not begun are refused."""
-        for each in self.unbegun():
+        for each in (*self._appends, *self._reads):
             each.decide(status)
         self._appends.clear()
         self._reads.clear()
 
     def judge(self) -> None:
-        """Judge the number of entries that wait as well."""
-        super().judge()
+        """Judge which requests are shown to wait for a step, and how many entries for an answer."""
+        waits = any(each.stated is None for each in (*self._appends, *self._reads))
+        _is("whether requests wait", bool(self.application.has_requests), waits)
         _is("how many entries wait", self.application.waiting, len(self._begun))
 
     def state_begin(self, refusal: RaftStatus | None) -> list[Call]:
-        """State which entries are appended as one batch, and that all reads are one round."""
+        """State which entries are appended as one batch, and that all reads are one round.
+
+        Return the calls of the member.
+        """
         if refusal is not None:
             self.refuse(refusal)
             return []
         calls: list[Call] = []
         batch: list[_Asked] = []
-        while self._appends and sum(len(each.body) for each in batch) < self._settings.batch_bytes_max:
+        while self._appends and _bytes_of(batch) < self._settings.batch_bytes_max:
             each = self._appends.pop(0)
             waiting = [*self._begun, *batch]
-            waiting_bytes = sum(len(other.body) for other in waiting)
             if len(each.body) > _BODY_BYTES:
                 each.decide(RaftStatus.TOO_LARGE)
             elif (
                 self.member.transferee is not None
                 or len(waiting) == _PENDING
-                or waiting_bytes + len(each.body) > self._settings.pending_bytes_max
+                or _bytes_of(waiting) + len(each.body) > self._settings.pending_bytes_max
             ):
                 each.decide(RaftStatus.BUSY)
             else:
                 batch.append(each)
         for at, each in enumerate(batch):
             each.place, each.term = self.member.log.end + at, self.member.term
-            each.until_ms = self.now_ms + _ANSWER_MS
+            each.until_ms = self._course.now_ms + _ANSWER_MS
         self._begun += batch
         if batch:
             calls.append(("propose", *(each.body for each in batch)))
@@ -401,56 +389,64 @@ class _Entries(_Program):
         if self._reads:
             calls.append(("read",))
             for each in self._reads:
-                each.until_ms = self.now_ms + _ANSWER_MS
+                each.until_ms = self._course.now_ms + _ANSWER_MS
             self._rounds.append(self._reads)
             self._reads = []
         return calls
 
     def change(self) -> None:
-        """Let the member commit entries, confirm rounds, transfer its role, or enter a term."""
-        rng, member = self.rng, self.member
-        if rng.random() < self.pace:
-            member.commit = rng.randint(member.commit, member.log.end)
-        if rng.random() < 0.4:
-            count = rng.randint(0, len(self._rounds))
-            member.answered += [rng.randint(0, member.log.end) for _ in range(count)]
-        member.transferee = 1 if rng.random() < 0.15 else None
+        """Let the member commit entries, confirm rounds, or transfer its role."""
+        course, member = self._course, self.member
+        if course.happens(course.pace):
+            member.commit = course.rng.randint(member.commit, member.log.end)
+        if course.happens(0.4):
+            count = course.rng.randint(0, len(self._rounds))
+            member.answered += [course.rng.randint(0, member.log.end) for _ in range(count)]
+        member.transferee = 1 if course.happens(0.15) else None
 
-    def state_answers(self) -> None:
-        """State the answers of committed entries, confirmed rounds, and late requests."""
+    def answer(self) -> bool:
+        """Let the application answer, and state the answers; return whether the member goes on.
+
+        Committed entries, confirmed rounds and late requests are answered.
+        """
+        confirmed = list(self.member.answered)
+        self.application.answer(self._course.now_ms)
         for each in self._begun:
             if each.place < self.member.commit:
                 each.decide(RaftStatus.OK, each.place, each.term)
-            elif each.until_ms <= self.now_ms:
+            elif each.until_ms <= self._course.now_ms:
                 each.decide(RaftStatus.UNKNOWN)
         self._begun = [each for each in self._begun if each.stated is None]
-        for end in self._confirmed:
+        for end in confirmed:
             for each in self._rounds.pop(0):
                 each.decide(RaftStatus.OK, end, self.member.term)
         for each in (each for round_ in self._rounds for each in round_):
-            if each.until_ms <= self.now_ms:
+            if each.until_ms <= self._course.now_ms:
                 each.decide(RaftStatus.NO_MAJORITY)
-
-    def answer(self) -> bool:
-        """Note which rounds are confirmed before the application takes them."""
-        self._confirmed = list(self.member.answered)
-        return super().answer()
+        return True
 
     def state_lost_role(self) -> None:
-        """State that begun entries are unknown, and begun reads are refused."""
+        """State that begun entries are unknown, and begun reads are refused.
+
+        The next role has another term.
+        """
         for each in self._begun:
             each.decide(RaftStatus.UNKNOWN)
         for each in (each for round_ in self._rounds for each in round_):
             each.decide(RaftStatus.NOT_LEADER)
         self._begun.clear()
         self._rounds.clear()
-        self.member.term += 1
         _is("the rounds that a lost role leaves", self.member.answered, [])
+        self.member.term += 1
 
     def state_stop(self) -> None:
         """State that begun requests end as with a lost role, and that others are refused."""
         self.state_lost_role()
         self.refuse(RaftStatus.STOPPED)
+
+
+def _bytes_of(asked: Sequence[_Asked]) -> int:
+    return sum(len(each.body) for each in asked)
 
 
 def _many_appends_hold() -> None:
@@ -480,54 +476,53 @@ class _Raft(_Member):
 
     def begin_read(self) -> "tuple[Future[int | None], list[Envelope]] | None":
         """Begin a read, or refuse it."""
-        sent = self.event("read")
         if self.leads and not self.leads.pop(0):
-            self.sent.pop()
+            self.note("read")
             return None
+        sent = self.event("read")
         self.ends.append(Future())
         return self.ends[-1], sent
 
     def save_commit_end(self) -> None:
-        """Note the call."""
-        self.event("save")
-        self.sent.pop()
+        """Note the call, or fail."""
+        self.note("save")
 
 
-class _Reads(_Program):
-    """Reads of a store, and messages of its puts."""
+class _Reads:
+    """Reads of a store, and messages of its puts, beside their reference.
 
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng)
-        self.application = _application(PartDisk(), self.wake, self)
+    `_asked` wait for a step. `_begun` are the reads that were begun, in the order of the ends of `member`.
+    """
+
+    def __init__(self, course: _Course, wake: Callable[[], None]) -> None:
+        self.member = _Raft()
+        self.sent_by_puts: Sequence[Envelope] = ()
+        self._course = course
+        self.application = _application(PartDisk(), wake, course)
         self.application.close()
-        self._raft = self.member = _Raft()
-        self.application._raft = self._raft  # the store is judged elsewhere; this one is scripted
+        self.application._raft = self.member  # the store is judged elsewhere; this one is scripted
         self._asked: list[_Asked] = []
-        self._begun: list[tuple[_Asked, Future[int | None]]] = []
-        self._waiting: list[_Asked] = []
+        self._begun: list[_Asked] = []
         self._puts: list[Envelope] = []
-        self._sent_puts: list[Envelope] = []
         self._save_ms = 0
+        self._is_over = False
 
     def request(self) -> None:
         """Ask for a read, or let a put send messages."""
-        if self.rng.random() < 0.3 and not self.is_stopped:
-            made = [Envelope(100 + len(self._puts) + at, LeadNow(9)) for at in range(self.rng.choice((1, 2)))]
-            self.application._send(made)
+        if not self._is_over and self._course.happens(0.3):
+            count = self._course.rng.choice((1, 2))
+            made = [Envelope(100 + len(self._puts) + at, LeadNow(9)) for at in range(count)]
             self._puts += made
+            self.application._send(made)
             return
         asked = _Asked(self.application.read())
-        self.asked.append(asked)
+        self._course.asked.append(asked)
         self._asked.append(asked)
 
-    def unbegun(self) -> list[_Asked]:
-        """Return the reads that no step has begun."""
-        return self._asked
-
-    def has_requests(self) -> bool:
-        """Return what the application shows, apart from the messages of puts."""
-        _is("whether messages of puts wait", bool(self.application.has_requests), bool(self._puts or self._asked))
-        return bool(self._asked)
+    def judge(self) -> None:
+        """Judge whether messages of puts, or reads, are shown as long as they wait for a step."""
+        waits = bool(self._puts) or any(each.stated is None for each in self._asked)
+        _is("whether messages of puts or reads wait", bool(self.application.has_requests), waits)
 
     def refuse(self, status: RaftStatus) -> None:
         """State that all reads that were not begun are refused."""
@@ -536,81 +531,70 @@ class _Reads(_Program):
         self._asked.clear()
 
     def state_begin(self, refusal: RaftStatus | None) -> list[Call]:
-        """State which reads are begun. A store that leads no more refuses the others."""
-        self._sent_puts, self._puts = self._puts, []
-        self._raft.leads = [self.rng.random() < 0.85 for _ in self._asked]
+        """State which reads are begun, and that the messages of puts come first.
+
+        A store that leads no more refuses the others. Return its calls.
+        """
+        self.sent_by_puts, self._puts = self._puts, []
+        leads = self.member.leads = [not self._course.happens(0.15) for _ in self._asked]
         if refusal is not None:
             self.refuse(refusal)
         calls: list[Call] = []
-        for leads in [*self._raft.leads]:
+        for is_begun in tuple(leads):
             if not self._asked:
                 break
             calls.append(("read",))
             if self.member.failing == "read":
                 break
-            if not leads:
+            if not is_begun:
                 self.refuse(RaftStatus.NOT_LEADER)
                 break
             each = self._asked.pop(0)
-            each.until_ms = self.now_ms + _ANSWER_MS
-            self._waiting.append(each)
+            each.until_ms = self._course.now_ms + _ANSWER_MS
+            self._begun.append(each)
         return calls
-
-    def judge_sent(self, sent: list[Envelope], wanted: list[Envelope]) -> None:
-        """Judge the messages of a step: those of puts come first."""
-        super().judge_sent(sent, [*self._sent_puts, *wanted])
 
     def change(self) -> None:
         """Let the store confirm or refuse reads."""
-        for each in self._raft.ends:
-            if not each.done() and self.rng.random() < 0.4:
-                each.set_result(self.rng.choice((None, 0, 1, 77)))
+        for each in self.member.ends:
+            if not each.done() and self._course.happens(0.4):
+                each.set_result(self._course.rng.choice((None, 0, 1, 77)))
 
     def answer(self) -> bool:
-        """Judge also when the end of the commits is saved. A save may fail."""
-        rng = self.rng
-        self.now_ms += rng.choice((0, 0, 0, _SAVE_MS - 60, _SAVE_MS, _SAVE_MS + 1))
-        self.member.failing = "save" if rng.random() < _FAILS else ""
+        """Let the application answer, and state the answers; return whether the member goes on.
+
+        Confirmed, refused and late reads are answered. The end of the commits is saved when it is due, which may fail.
+        """
+        course = self._course
+        course.now_ms += course.rng.choice((0, 0, 0, _SAVE_MS - 60, _SAVE_MS, _SAVE_MS + 1))
+        self.member.failing = "save" if course.happens(_FAILS) else ""
         self.member.calls.clear()
-        is_due = self.now_ms >= self._save_ms
+        is_due = course.now_ms >= self._save_ms
         if is_due:
-            self._save_ms = self.now_ms + _SAVE_MS
+            self._save_ms = course.now_ms + _SAVE_MS
         fails = is_due and self.member.failing == "save"
-        found = _raises(lambda: self.application.answer(self.now_ms))
+        found = _raises(lambda: self.application.answer(course.now_ms))
         _is("how answers end", found, "OSError" if fails else "")
         _is("what answers ask", self.member.calls, [("save",)] * is_due)
-        self.state_answers()
-        self.judge()
-        return not fails
-
-    def state_answers(self) -> None:
-        """State the answers of confirmed and refused reads, and of reads whose time is over."""
-        ends = dict(zip((id(each) for each in self._all_begun), self._raft.ends, strict=True))
-        for each in self._waiting:
-            future = ends[id(each)]
-            if future.done():
-                end = future.result(0)
-                if end is None:
+        for each, end in zip(self._begun, self.member.ends, strict=True):
+            if end.done():
+                confirmed = end.result(0)
+                if confirmed is None:
                     each.decide(RaftStatus.NOT_LEADER)
                 else:
-                    each.decide(RaftStatus.OK, end)
-            elif each.until_ms <= self.now_ms:
+                    each.decide(RaftStatus.OK, confirmed)
+            elif each.until_ms <= course.now_ms:
                 each.decide(RaftStatus.NO_MAJORITY)
-        self._waiting = [each for each in self._waiting if each.stated is None]
-
-    @property
-    def _all_begun(self) -> list[_Asked]:
-        """Return the reads that were begun, in order."""
-        return [each for each in self.asked if each.until_ms]
+        return not fails
 
     def state_lost_role(self) -> None:
         """State nothing: the store answers its reads itself."""
 
     def state_stop(self) -> None:
-        """State that all reads end with the member."""
-        for each in self._waiting:
+        """State that all reads end with the member, and that its store sends no more puts."""
+        self._is_over = True
+        for each in self._begun:
             each.decide(RaftStatus.STOPPED)
-        self._waiting.clear()
         self.refuse(RaftStatus.STOPPED)
 
 

@@ -1,6 +1,7 @@
 """Run the small parts of a Raft member alone.
 
-These are puts that wait, recent entries, the saved commit end, and the directory of a member. Each has a plain
+These are puts that wait, recent entries, the saved commit end, and the directory of a member. The dispatcher of entries
+(`dispatch_alone.py`) runs with them. Each has a plain
 reference, and each drawn program is judged after each operation:
 
 | contract | part | what is judged |
@@ -31,12 +32,15 @@ from tornpage.impl.raft.settings import RaftSettings
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.lockstep.parts.part_disk import PartDisk
+from tornpage.properties.raft.dispatch_alone import dispatch_program_holds
 from tornpage.properties.raft.files import HEADER_BYTES
 
 __all__ = ["small_part_programs_hold", "small_parts_alone_hold"]
 
 _PROGRAMS = 24
 _EVENTS = 40
+_FILES = 20
+"""Data files that each program dispatches."""
 _RECENT_BYTES = 400
 _BATCHES_KEPT = 8
 _SIZES = ((0, 1, 20, 52, 90, 300, 2 * _RECENT_BYTES), (52, 152))
@@ -67,6 +71,8 @@ def small_part_programs_hold(seed: int) -> None:
     observed("puts of a leader", lambda: _puts_hold(random.Random(f"puts {seed}")))
     observed("recent entries", _Recent(random.Random(f"recent {seed}")).run)
     observed("a commit end", lambda: _commit_ends_hold(random.Random(f"commit {seed}")))
+    for number in range(_FILES):
+        dispatch_program_holds(_FILES * seed + number)
 
 
 # ---- puts that wait --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from tornpage.impl.errors import BadConfig
 from tornpage.impl.put.rewriting import delayed
 from tornpage.impl.raft import entry_codec, objections, opening, raft_store, settings
+from tornpage.impl.raft.answers import Answered, RaftStatus, settle
 from tornpage.impl.raft.appended_puts import AppendedPuts
 from tornpage.impl.raft.commit_point import CommitPoint
 from tornpage.impl.raft.entries import RaftEntries
@@ -17,6 +18,7 @@ from tornpage.impl.raft.open_files import OpenFiles
 from tornpage.impl.raft.peers import Peers, _Receiver, _Sender, _Silence
 from tornpage.impl.raft.raft_commit_log import RaftCommitLog
 from tornpage.impl.raft.raft_log import RaftLog
+from tornpage.impl.raft.raft_store import RaftStore
 from tornpage.impl.raft.recent import RecentEntries
 from tornpage.impl.raft.store_application import StoreApplication
 from tornpage.impl.raft.wire import hello_of
@@ -48,6 +50,7 @@ from tornpage.properties.raft.nodes import NodesTrial
 from tornpage.properties.raft.open_files_alone import open_files_hold
 from tornpage.properties.raft.requests_alone import requests_alone_hold
 from tornpage.properties.raft.small_parts_alone import small_parts_alone_hold
+from tornpage.properties.raft.store_alone import store_alone_holds
 from tornpage.properties.raft.store_limits import store_limits_hold
 from tornpage.properties.raft.trial import RaftTrial
 
@@ -68,13 +71,23 @@ def take_greeting(receiver: _Receiver, greeting: Frame) -> None:
     receiver.hello = hello_of(greeting.body)
 
 
+def take_first_transfers(node: RaftNode, now_ms: int) -> None:
+    """Forget a transfer before its message is sent, so that a failure does not answer it."""
+    while node._transfers:
+        to, answer = node._transfers.popleft()
+        node.refusal = node._refusal(now_ms)
+        sent = [] if node.refusal is not None else node._application.transfer(to)
+        node._send(sent, now_ms)
+        settle(answer, Answered(node.refusal or (RaftStatus.OK if sent else RaftStatus.BUSY)))
+
+
 def do_nothing(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
 JUDGES = (
     logs_hold, log_opens_in_blocks, open_files_hold, links_alone_hold, nodes_alone_hold, impossible_messages_hold,
-    store_limits_hold, formats._codec_holds, requests_alone_hold, small_parts_alone_hold,
+    store_limits_hold, formats._codec_holds, requests_alone_hold, small_parts_alone_hold, store_alone_holds,
 )  # fmt: skip
 
 
@@ -107,6 +120,12 @@ def test_parts_of_a_member_hold(judge: Callable[[], None]) -> None:
         (nodes_alone_hold, RaftNode, "_majority_heard_ms", lambda node, now_ms: min(node._heard)),
         (nodes_alone_hold, RaftNode, "_give_role_up", do_nothing),
         (nodes_alone_hold, RaftNode, "_refusal", do_nothing),
+        (nodes_alone_hold, RaftNode, "_take_transfers", take_first_transfers),
+        (store_alone_holds, RaftStore, "_give_up", do_nothing),
+        (store_alone_holds, RaftStore, "_fail", do_nothing),
+        (store_alone_holds, RaftStore, "_require_open", do_nothing),
+        (store_alone_holds, RaftCommitLog, "rebuild_numbers", do_nothing),
+        (store_alone_holds, AppendedPuts, "committed", lambda *_: []),
         (requests_alone_hold, RaftEntries, "_is_full", lambda *_: False),
         (requests_alone_hold, RaftEntries, "lose_role", do_nothing),
         (requests_alone_hold, RaftEntries, "_refuse", do_nothing),
