@@ -7,6 +7,7 @@
 | 15 | a link delivers the sent bytes in order, each once, and then its end |
 | 16 | a wait ends when bytes, room, a connection or a wake-up has come, and not before its time without them |
 | 16 | a thread steps its node when it is due, and a second after a failed step |
+| 16 | each clock of the store counts the milliseconds of the monotonic clock of the system |
 
 The sockets are real ones of loopback, and one thread uses both ends. Loopback delivers bytes before `send` returns, so
 nothing here depends on the speed of the machine. Only the least time of a wait is judged, and a most of 10 s.
@@ -22,11 +23,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from time import perf_counter
-from typing import Any
+from time import monotonic_ns, perf_counter
+from typing import Any, cast
 
-from tornpage.impl.replication.node_thread import NodeThread
+from tornpage.impl.consumer.running import monotonic_ms as consumer_ms
+from tornpage.impl.replication.node_thread import NodeThread, monotonic_ms
 from tornpage.impl.replication.tcp import TcpLink, TcpListener, TcpNetwork, host_and_port
+from tornpage.impl.service.runner import Service, ThreadRunner
 from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = ["descriptors_left", "sockets_hold", "threads_hold"]
@@ -35,6 +38,7 @@ _LOOPBACK = "127.0.0.1:0"
 _SHORT_MS, _LONG_MS = 30, 10_000
 _DESCRIPTORS_OF_A_NETWORK = 2
 """One for all waits, and one for wake-ups."""
+_NS_PER_MS = 1_000_000
 _ADDRESSES: dict[str, tuple[str, int] | None] = {
     "h:0": ("h", 0), "h:9": ("h", 9), "h:65535": ("h", 65_535), ":7": ("127.0.0.1", 7), "h:00007": ("h", 7),
     "a:b:7": None, "::1": None, "[::1]:7": None, "h:65536": None, "h:000007": None, "h:": None, "h": None, "": None,
@@ -342,7 +346,8 @@ def _is_awake(network: TcpNetwork, what: str) -> None:
 class _Waits:
     """A network that notes each wait.
 
-    After the last one it waits for a wake-up.
+    After the last one it waits for a wake-up, which only the end of the thread makes. So a wake-up returns after the
+    thread has ended.
     """
 
     def __init__(self, count: int) -> None:
@@ -350,18 +355,26 @@ class _Waits:
         self.is_done = threading.Event()
         self._count = count
         self._woken = threading.Event()
+        self._was_woken = False
+        self._thread: threading.Thread | None = None
 
     def wait(self, timeout_ms: int) -> None:
         """Note a wait."""
+        self._thread = threading.current_thread()
+        if self._was_woken:
+            raise GuaranteeBroken(16, "a thread waits again after it was woken to stop")
         self.timeouts.append(timeout_ms)
         if len(self.timeouts) >= self._count:
             self.is_done.set()
             if not self._woken.wait(_LONG_MS / 1_000):
                 raise GuaranteeBroken(16, "a thread that is to stop is not woken")
+            self._was_woken = True
 
     def wake(self) -> None:
-        """End the last wait."""
+        """End the last wait, and let the thread go on before the caller does."""
         self._woken.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_LONG_MS / 1_000)
 
     def listen(self, address: str) -> TcpListener:
         """Refuse to listen."""
@@ -378,12 +391,26 @@ def threads_hold() -> None:
     """
     log = logging.getLogger("tornpage.replication")
     was_disabled, log.disabled = log.disabled, True  # the failed steps are meant
+    _clocks_hold()
     try:
         for due in ((7, 0, 1), (3, None, 5), (None, None, 2), (-4, 250, -1)):
             _thread_holds(due)
         _stops_itself()
     finally:
         log.disabled = was_disabled
+
+
+def _clocks_hold() -> None:
+    """Contract 16: compare each clock with two looks at the clock of the system."""
+    runner = ThreadRunner(cast(Service, None))  # not started, so that it calls no service
+    for name, clock in (("node", monotonic_ms), ("consumer", consumer_ms), ("service", runner.now_ms)):
+        before_ns = monotonic_ns()
+        found = clock()
+        after_ns = monotonic_ns()
+        _is(f"the type of the time of a {name}", type(found), int, 16)
+        if not before_ns // _NS_PER_MS <= found <= after_ns // _NS_PER_MS:
+            between = f"{before_ns} ns to {after_ns} ns"
+            raise GuaranteeBroken(16, f"the clock of a {name} shows another time", between, f"{found} ms")
 
 
 def _thread_holds(due_ms: Sequence[int | None]) -> None:
