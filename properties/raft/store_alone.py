@@ -164,7 +164,8 @@ class _Program:
 
     `_entries` has the queue and the body of each message in the log, and None for an entry without one. `_lost` are the
     reads that were given up, `_confirmed` counts those that the current event answers, and `_saved` is the saved end.
-    `_kept` is the end of the last cut, which may have failed, until the next opening.
+    `_kept` is the end of the last cut, which may have failed, until the next opening. `_tried`
+    are ends whose save has failed, so that a restart may have them.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -178,6 +179,7 @@ class _Program:
         self._confirmed = 0
         self._kept: int | None = None
         self._saved = 0
+        self._tried: list[int] = []
         self._leading: int | None = None
         self._has_failed = False
         self._count = 0
@@ -231,7 +233,9 @@ class _Program:
         _is("whether a log opens with its entries", kept <= found <= len(self._entries), True)
         del self._entries[found:]
         self._kept = None
-        _is("the commit end after an opening", self._member.commit, min(self._saved, log.end))
+        ends = {min(each, log.end) for each in (self._saved, *self._tried)}
+        _is("whether an opening has a saved commit end", self._member.commit in ends, True)
+        self._saved, self._tried = self._member.commit, []
         try:
             self._opened()
         except StoreInUse:
@@ -245,7 +249,7 @@ class _Program:
         self._raft.close()
         self._judge_answers()
         if not self._has_failed:
-            self._saved = max(self._saved, visible)
+            self._saved, self._tried = max(self._saved, visible), []
         for call in (self._raft.sync, self._raft.begin_read, self._raft.save_commit_end):
             _is(
                 "whether a closed member takes an event", _raised(call).partition(":")[0], "this member takes no events"
@@ -391,7 +395,9 @@ class _Program:
         self._disk.failing_in = 0
         _is("whether a save fails", bool(raised), self._has_failed or self._disk.failed != failed)
         if not raised:
-            self._saved = max(self._saved, visible)
+            self._saved, self._tried = max(self._saved, visible), []
+        elif not self._has_failed:
+            self._tried.append(max(self._saved, visible))  # the file may be there already
 
     def _pass_time(self) -> None:
         self._now_ms += self._rng.choice((1, _TIMEOUT_MS - 1, _TIMEOUT_MS, _TIMEOUT_MS + 1))
@@ -447,8 +453,7 @@ class _Program:
                 each.stated = PutStatus.PUT_OK if may_be_ok and is_ok else PutStatus.OUTCOME_UNKNOWN
         for answer in self._reads:
             _is("whether a read is answered after an event that failed", answer.done(), True)
-            if not (self._confirmed and not is_certain):
-                _is("the answer to a read of an event that failed", answer.result(0), None)
+            _is("the answer to a read of an event that failed", answer.result(0), None)
         self._reads.clear()
         self._confirmed = 0
 
