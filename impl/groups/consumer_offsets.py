@@ -130,7 +130,9 @@ class ConsumerOffsets:
     def raise_from(
         self, stored: int, group: str, topic: str, queue_id: int, offset: int, *, range_of: QueueRange
     ) -> int | None:
-        """Record the next offset in place of `stored`, limited to the end of the queue, and return it.
+        """Record the next offset in place of `stored`, and return what is recorded.
+
+        An offset past the end of the queue is lowered to that end.
 
         Return None and change nothing if `stored` is not the recorded offset.
         """
