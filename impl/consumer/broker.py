@@ -313,7 +313,10 @@ class ConsumerBroker:
                 return updated
 
     def _fenced(self, request: UpdateOffset | Pull, stored: int | None) -> Refused | None:
-        """Return the refusal of a request with a lease that is not valid; `stored` is the progress of its group."""
+        """Return the refusal of a request whose lease is not valid.
+
+        `stored` is the progress of its group, None without one.
+        """
         group, queue, lease = request.group, request.queue, request.lease
         if lease is None:
             return None
