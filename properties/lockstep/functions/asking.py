@@ -14,6 +14,7 @@ from tornpage.properties.lockstep.parts import (
     derived_floors,
     dispatch_services,
     dispatches,
+    groups,
     held_pulls,
     index,
     log_files,
@@ -37,6 +38,7 @@ _PARTS = (
     mapped_files, recovered_logs, queues, numbers, pulls, index, received, clean_up, services, real_files,
     appends, waiting_puts, held_pulls, derived_floors,
     closes,
+    groups,
 )  # fmt: skip
 
 

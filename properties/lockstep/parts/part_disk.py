@@ -33,14 +33,15 @@ class PartDisk(LastDisk):
     `failing_in` is the number of calls until one fails with EIO before it does anything; 0 lets all calls succeed.
     `failed` counts the calls that failed. The calls that count are those with which a part makes, removes and opens
     files, and the syncs of directories. A sync of a file does not count, since a mapped file keeps its failure.
-    With `only_names` only syncs of directories count.
+    With `only_names` only syncs of directories count. While `is_read_only` is set, each change and each file that is
+    opened for writing fails with EROFS.
     """
 
     def __init__(self, image: Image | None = None, *, budget_bytes: int = 1 << 40) -> None:
         super().__init__(image or Image(frozenset(("/", "/part")), {}), disk=_DISK, budget_bytes=budget_bytes)
         self.written: list[tuple[str, int, int]] = []
         self.failing_in = self.failed = 0
-        self.only_names = False
+        self.only_names = self.is_read_only = False
         self._maps = Counter[int]()
 
     def _may_fail(self, path: str, *, of_names: bool = False) -> None:
@@ -50,29 +51,34 @@ class PartDisk(LastDisk):
                 self.failed += 1
                 raise OSError(errno.EIO, "a call that was chosen to fail", path)
 
+    def _may_change(self, path: str, *, of_names: bool = False) -> None:
+        if self.is_read_only:
+            raise OSError(errno.EROFS, "the disk is read-only", path)
+        self._may_fail(path, of_names=of_names)
+
     def create(self, path: str) -> OpenFile:
         """Create a file, or fail."""
-        self._may_fail(path)
+        self._may_change(path)
         return super().create(path)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open a file, or fail."""
-        self._may_fail(path)
+        (self._may_change if writable else self._may_fail)(path)
         return super().open(path, writable=writable)
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, or fail."""
-        self._may_fail(source)
+        self._may_change(source)
         super().rename(source, target)
 
     def unlink(self, path: str) -> None:
         """Remove a file, or fail."""
-        self._may_fail(path)
+        self._may_change(path)
         super().unlink(path)
 
     def make_directory(self, path: str) -> None:
         """Create a directory, or fail."""
-        self._may_fail(path)
+        self._may_change(path)
         super().make_directory(path)
 
     def sync_directory(self, path: str) -> None:
@@ -82,7 +88,7 @@ class PartDisk(LastDisk):
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Reserve blocks, or fail."""
-        self._may_fail(file.path)
+        self._may_change(file.path)
         super().allocate(file, size_bytes)
 
     def map(self, file: OpenFile) -> FileMapping:
@@ -95,7 +101,7 @@ class PartDisk(LastDisk):
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write, or fail."""
-        self._may_fail(file.path)
+        self._may_change(file.path)
         self.written.append((file.path, offset, len(data)))
         super().pwrite(file, data, offset)
 
@@ -107,7 +113,7 @@ class PartDisk(LastDisk):
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
         """Write zeros, or fail."""
-        self._may_fail(file.path)
+        self._may_change(file.path)
         super().zero(file, offset, size_bytes)
 
     @property

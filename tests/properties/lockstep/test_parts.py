@@ -16,6 +16,12 @@ from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
 from tornpage.impl.dispatch.queue_numbers import QueueNumbers, Rulings
 from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.groups.broker_tables import BrokerTables
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.config_table import ConfigTable
+from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
+from tornpage.impl.groups.group_offsets import GroupOffsets
+from tornpage.impl.groups.persist_progress import PersistProgress
 from tornpage.impl.groups.progress import Progress
 from tornpage.impl.index.index_file import IndexFile
 from tornpage.impl.index.index_reconcile import IndexReconcile
@@ -75,6 +81,7 @@ from tornpage.properties.lockstep.parts import (
     derived_floors,
     dispatch_services,
     dispatches,
+    groups,
     held_pulls,
     index,
     log_files,
@@ -94,6 +101,7 @@ from tornpage.properties.lockstep.parts.part_disk import PartDisk, carried_out
 PARTS = (
     clean_up, delays, dispatch_services, dispatches, index, log_files, mapped_files, numbers, pulls, queues, real_files,
     received, recovered_logs, services, small_files, appends, waiting_puts, held_pulls, derived_floors, closes,
+    groups,
 )  # fmt: skip
 
 
@@ -154,6 +162,16 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (small_files, DeletedTopics, "write_if_doubtful", nothing),
         (small_files, DeletedTopics, "settle", nothing),
         (small_files, DerivedFloor, "forget", nothing),
+        (groups, ConfigFile, "make_durable", nothing),
+        (groups, ConfigTable, "_change", nothing),
+        (groups, ConsumerOffsets, "clone", nothing),
+        (groups, ConsumerOffsets, "_forget", nothing),
+        (groups, GroupOffsets, "query_min_offset_in_all_group", lambda self, topic, without=(): {}),
+        (groups, BrokerTables, "_change", nothing),
+        (groups, BrokerTables, "put_consumer_filter", nothing),
+        (groups, PersistProgress, "_save", lambda self, owner: True),
+        (groups, Progress, "save_all", nothing),
+        (groups, Progress, "stop", nothing),
         (small_files, evidence, "_fits", lambda unit, log_file_bytes: True),
         (numbers, QueueNumbers, "_strangers", lambda self, found, placed: []),
         (numbers, QueueNumbers, "_ask_units", nothing),
