@@ -505,7 +505,7 @@ class UseBroker:
 
 MemberPart = Literal[
     "heartbeats", "rebalance", "leases", "hand_over", "first_offsets", "listener", "pulls", "running", "calls",
-    "pull_consumer", "subscriptions",
+    "pull_consumer", "subscriptions", "restarts",
 ]  # fmt: skip
 """A part of a member that is used alone."""
 

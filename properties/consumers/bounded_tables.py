@@ -6,25 +6,39 @@ They are filled once in a process.
 |---|---|---|
 | claims given up | the newest 10,000 of all queues | a late claim with its token, or an older one, gets nothing |
 | processes that left | the newest 1,000 of all groups | a late heartbeat does not add the process again |
+| compiled filters | at most 256 of all subscriptions | the filter of a pull is compiled once |
 
 An entry that is left out is forgotten whole, so its late request is granted. The expected answers follow from the order
 of the calls alone.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import cache, partial
+from typing import Any
 
+from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.member_table import MemberTable
 from tornpage.impl.consumer.queue_locks import QueueLocks
 from tornpage.impl.consumer.queues import MessageQueue
-from tornpage.impl.consumer.requests import Claim, Done, Heartbeat, Lease, Leave, Refusal, Refused, Subscription
+from tornpage.impl.consumer.requests import (
+    Claim,
+    Done,
+    Heartbeat,
+    Lease,
+    Leave,
+    Pull,
+    Refusal,
+    Refused,
+    Subscription,
+)
 from tornpage.impl.parts import Parts
 from tornpage.properties.consumers.host import BROKER, GROUP, TOPIC
 from tornpage.properties.contract import GuaranteeBroken, observed
 
-__all__ = ["full_tables_hold", "tables_are_bounded"]
+__all__ = ["filters_hold", "full_tables_hold", "tables_are_bounded"]
 
-_GIVEN_UP_MAX, _LEFT_MAX = 10_000, 1_000
+_GIVEN_UP_MAX, _LEFT_MAX, _FILTERS_MAX = 10_000, 1_000, 256
 _QUEUE = MessageQueue(TOPIC, BROKER, 0)
 _MORE = 2
 """Entries that do not fit."""
@@ -33,6 +47,7 @@ _MORE = 2
 def tables_are_bounded(parts: Parts) -> None:
     """Judge the tables of a broker once in a process. Raises GuaranteeBroken."""
     full_tables_hold(parts.of(QueueLocks), parts.of(MemberTable))
+    filters_hold(parts.of(ConsumerBroker))
 
 
 @cache
@@ -81,6 +96,50 @@ def _processes_that_left_hold(table: MemberTable) -> None:
         found = answer.reason if isinstance(answer, Refused) else answer
         wanted = Done() if number < _MORE else Refusal.SYSTEM_ERROR
         _is(16, f"the answer to a late heartbeat of process {number}", found, wanted)
+
+
+class _Pulls:
+    """A store without messages, which notes the filter of each pull."""
+
+    def __init__(self) -> None:
+        self.filters: list[Any] = []
+
+    def subscription_groups(self) -> dict[str, Any]:
+        """Return the configurations of groups, none here."""
+        return {}
+
+    def pull_async(self, *_: object, message_filter: Any, **__: object) -> Future[Any]:
+        """Hold a pull."""
+        self.filters.append(message_filter)
+        return Future()
+
+
+@cache
+def filters_hold(broker_of: Callable[..., ConsumerBroker]) -> None:
+    """Pull with more subscriptions than fit, of both kinds. Raises GuaranteeBroken."""
+    store = _Pulls()
+    broker = broker_of(store, now_ms=0)
+    first = [_filter(broker, store, number) for number in range(_FILTERS_MAX)]
+    again = [_filter(broker, store, number) for number in range(_FILTERS_MAX)]
+    kept = sum(one is other for one, other in zip(first, again, strict=True))
+    _is(16, "the number of filters that are compiled once", kept, _FILTERS_MAX)
+    more = _filter(broker, store, _FILTERS_MAX)
+    _is(16, "a filter that was just used is compiled again", _filter(broker, store, _FILTERS_MAX) is more, True)
+    again = [_filter(broker, store, number) for number in range(_FILTERS_MAX)]
+    is_full = all(one is other for one, other in zip(first, again, strict=True))
+    _is(16, "more filters than fit are kept", is_full, False)
+    for number in range(3):
+        wrong = Subscription(TOPIC, f"t{number}", "ANOTHER")
+        found = observed("handle", partial(broker.handle, Pull(GROUP, _QUEUE, 0, wrong), "c", 0))
+        _is(16, "the answer to a filter of an unknown kind", getattr(found, "reason", found), Refusal.SYSTEM_ERROR)
+
+
+def _filter(broker: ConsumerBroker, store: _Pulls, number: int) -> Any:
+    """Pull with a subscription, and return the filter of the pull."""
+    kind = "SQL92" if number % 2 else "TAG"
+    subscription = Subscription(TOPIC, f"a = {number}" if number % 2 else f"t{number}", kind)
+    observed("handle", partial(broker.handle, Pull(GROUP, _QUEUE, 0, subscription), "c", 0))
+    return store.filters[-1]
 
 
 def _is(contract: int, what: str, found: object, wanted: object) -> None:

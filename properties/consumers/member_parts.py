@@ -42,6 +42,7 @@ from tornpage.model.consumers.member.returning import Pulled, Returning
 from tornpage.model.consumers.member.starting import Starting
 from tornpage.properties.consumers.caching import message_at
 from tornpage.properties.consumers.calling import use_calls, use_pull_consumer, use_subscriptions
+from tornpage.properties.consumers.restarting import use_restarts
 from tornpage.properties.consumers.running import use_running
 from tornpage.properties.consumers.scripted import BROKERS, Script, differs
 from tornpage.properties.contract import observed
@@ -804,5 +805,6 @@ MEMBER_PARTS: dict[str, tuple[int, Callable[[int, Parts], None]]] = {
     "calls": (3, use_calls),
     "pull_consumer": (4, use_pull_consumer),
     "subscriptions": (4, use_subscriptions),
+    "restarts": (3, use_restarts),
 }
 """The parts by name. A quick part is used with several seeds at a time."""

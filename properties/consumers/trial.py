@@ -102,6 +102,7 @@ from tornpage.properties.consumers.network import RecordedConnection, Sent
 from tornpage.properties.consumers.owning import use_owners
 from tornpage.properties.consumers.puller import Puller
 from tornpage.properties.consumers.reading import lags_are_right, read_broker
+from tornpage.properties.consumers.sending_back import use_send_backs
 from tornpage.properties.consumers.serving import use_broker
 from tornpage.properties.consumers.settings import consumer_settings_are_checked
 from tornpage.properties.consumers.state_files import use_state_files
@@ -262,6 +263,8 @@ class GroupTrial:
                 for each in further_seeds(seed, _USES):
                     _use(partial(use_cache, each, self._parts))
             case UseBroker(seed):
+                for each in further_seeds(seed, _USES):
+                    _use(partial(use_send_backs, each, self._parts))
                 if self.host.is_up:
                     _use(lambda: use_broker(seed, self.host, self._parts))
                     self._action = None

@@ -129,7 +129,7 @@ def draw_settings(settings: GroupSettings, rng: Random) -> GroupSettings:
         begins=rng.choice(("first", "first" if has_small_files or is_cold else "last")),
         is_cold=is_cold,
         holds_pulls=rng.random() < _POLLING_SHARE,
-        retries=rng.choice((16, 16, 1, 2)),
+        retries=rng.choice((16, 16, 1, 2, 0)),
         threshold=rng.choice((1000, 1000, 1, 2)),
         pull_batch=rng.choice((32, 2, 1)),
         batch=rng.choice((1, 1, 2)),

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tornpage.impl.consumer import member_table, queue_locks
+from tornpage.impl.consumer import member_table, queue_locks, send_back
 from tornpage.impl.consumer.broker import ConsumerBroker
 from tornpage.impl.consumer.client import Findings
 from tornpage.impl.consumer.concurrent import Concurrent
@@ -26,6 +26,7 @@ from tornpage.impl.consumer.queue_locks import QueueLocks
 from tornpage.impl.consumer.rebalance import Rebalance
 from tornpage.impl.consumer.requests import Route
 from tornpage.impl.consumer.running import RunningConsumer
+from tornpage.impl.consumer.send_back import SendBacks
 from tornpage.impl.consumer.settings import ConsumerSettings
 from tornpage.impl.groups import consumer_offsets, fastjson
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
@@ -153,6 +154,8 @@ def _changed(kind: Any, name: str, change: Callable[..., Any]) -> Callable[..., 
         (_BROKERS, ConsumerBroker, "_fenced", lambda self, *given: None, "of the model|raises"),
         (_BROKERS, ConsumerBroker, "_group", lambda self, name: SubscriptionGroupConfig(name), "not served|route"),
         (_BROKERS, ConsumerBroker, "_filter_of", lambda self, subscription: None, "a pull|a wrong filter"),
+        (_BROKERS, SendBacks, "_remember", lambda self, key: None, "the answer to Send"),
+        (_BROKERS, send_back, "_id_of", lambda stored: "another", "the properties of a copy"),
         (_PARTS, Heartbeats, "wake", lambda self: None, "requests of heartbeats"),
         (_PARTS, Heartbeats, "leave", lambda self, now_ms: None, "leaves"),
         (_PARTS, Rebalance, "step", _changed(Rebalance, "step", lambda found: ({}, found[1])), "shares of a member"),
