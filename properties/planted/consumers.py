@@ -185,11 +185,12 @@ class _TailNoted(PullLoop):
 class _LastWriterWins(ConsumerBroker):
     """Store what each request says, also if it is lower."""
 
-    def _raise(self, group: str, queue: MessageQueue, offset: int, *, only_if_absent: bool = False) -> OffsetUpdated:
-        stored = self.store.consumer_offsets(queue.topic).get(group, {}).get(queue.queue_id)
+    def _raise(
+        self, request: UpdateOffset | Pull, stored: int | None, offset: int, *, only_if_absent: bool
+    ) -> OffsetUpdated:
         if only_if_absent and stored is not None:
             return OffsetUpdated(UpdateStatus.NOT_ABOVE, stored)
-        found = self.store.commit_offset(group, queue.topic, queue.queue_id, offset)
+        found = self.store.commit_offset(request.group, request.queue.topic, request.queue.queue_id, offset)
         return OffsetUpdated(UpdateStatus.STORED, found)
 
 
