@@ -47,6 +47,8 @@ _FINAL = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED, PutStat
 _REFUSED = (PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.OS_PAGECACHE_BUSY)
 _STORED = (PutStatus.PUT_OK, PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT)
 _PROGRAMS, _ROUNDS = 4, 9
+_EXPIRY_SHARE = 0.15
+"""The share of rounds after which the first messages of a level have expired."""
 
 
 def check(rng: random.Random) -> None:
@@ -202,7 +204,9 @@ class _Level:
         return next((each.ext for each in self.messages if each.code == address), None)
 
     def unit(self, number: int) -> Unit | None:
-        """Return a unit; None for pre-fill."""
+        """Return a unit; None for pre-fill and for an expired one."""
+        if number < self.first:
+            return None
         message = self.messages[number - self.first]
         return Unit(message.offset, 100, message.code) if message.has_unit else None
 
@@ -331,6 +335,7 @@ class _Rounds:
             self._arrive()
             self._clock += self._rng.choice((0, 1, 500, 1_000, 5_000))
             self._answer_some()
+            self._expire()
         self._may_deliver = True
         tried("finish", self._service.finish)
         self._settle(answered=True)
@@ -428,6 +433,14 @@ class _Rounds:
                 self._open.pop(offset).set_result(PutResult(status, offset))
                 self._waiting.pop(offset).set_result(PutResult(status, offset))
                 is_value("the wake-ups of an answer", 1, self._wakes - before)
+
+    def _expire(self) -> None:
+        """Remove the first messages of some levels, as a clean-up does."""
+        for level in self._levels:
+            if level.messages and self._rng.random() < _EXPIRY_SHARE:
+                gone = self._rng.randint(1, len(level.messages))
+                level.first += gone
+                del level.messages[:gone]
 
     def _arrive(self) -> None:
         """Tell the service about messages that arrived: it wakes for those before its next round."""

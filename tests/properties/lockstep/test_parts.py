@@ -128,6 +128,7 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
     [
         (delays, DelayOffsets, "correct", nothing),
         (delays, DeliveryRounds, "note_runs", nothing),
+        (delays, DeliveryRounds, "_first_number", lambda self, queue, level: self._offsets.next_number(level) or 0),
         (delays, DeliveryRounds, "_due_ms", lambda self, queue, number, offset, code: code),
         (delays, DeliverDelayedMessagesAsync, "_is_full", lambda self, level: False),
         (dispatches, dispatch_records, "_add_entries", nothing),
