@@ -225,6 +225,13 @@ class _TimedAfterTheSync(CommitLog):
             self.flushed_store_timestamp = max(self.flushed_store_timestamp, self._last_store_timestamp)
 
 
+class _StoppedBesideAPut(CommitLog):
+    """Refuse later puts without a wait for the one under way."""
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
 # ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
 
 BUGS = (
@@ -269,4 +276,6 @@ BUGS = (
         Parts({ConsumerOffsets: _CountedAsSaved}), needs_threads=True),
     PlantedBug("timed-after-the-sync", "the checkpoint has the time of a record that was put during the sync", 9,
         Parts({CommitLog: _TimedAfterTheSync}), needs_threads=True),
+    PlantedBug("stopped-beside-a-put", "a close does not wait for a put that is under way", 17,
+        Parts({CommitLog: _StoppedBesideAPut}), needs_threads=True),
 )  # fmt: skip

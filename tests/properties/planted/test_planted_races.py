@@ -5,7 +5,18 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.support.properties.sweeps import sweep
-from tornpage.model.operations import Commit, DeleteTopics, Flush, GetRecord, Pull, Put, Query, QueryProgress, Step
+from tornpage.model.operations import (
+    Close,
+    Commit,
+    DeleteTopics,
+    Flush,
+    GetRecord,
+    Pull,
+    Put,
+    Query,
+    QueryProgress,
+    Step,
+)
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.explore.interleavings.run import run_interleaving
 from tornpage.properties.explore.interleavings.scenario import Scenario
@@ -107,6 +118,11 @@ RACES: dict[str, Meeting] = {
         meeting((Step("progress"),), (Commit(offset=1),), before=(ONE, REPUT, Commit(offset=0))),
     ),
     "timed-after-the-sync": Meeting(meeting((FLUSH, Step("flush-queues")), (TWO,), before=(ONE,))),
+    "stopped-beside-a-put": Meeting(
+        meeting((TWO,), (Close(),), before=(ONE,)),
+        ("tornpage.impl.log.commit_log", "tornpage.impl.io.mapped_file", "tornpage.impl.put.put_path"),
+        contracts=(11,),
+    ),
 }  # fmt: skip
 
 

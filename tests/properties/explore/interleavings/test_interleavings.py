@@ -213,6 +213,7 @@ FAMILY_OF: dict[str, Family] = {
     "deleted-beside-puts": families.topic_deletion,
     "counted-as-saved": families.consumers,
     "timed-after-the-sync": families.flushes,
+    "stopped-beside-a-put": families.close,
 }
 """The scenarios for the search of a bug; a campaign draws from all of them."""
 
