@@ -19,7 +19,7 @@ from tornpage.impl.parts import Parts
 from tornpage.model.consumers.settings import DEFAULTS, Kind
 from tornpage.model.consumers.state_files import STORED, TORN, Offsets, StateFile, text_of
 from tornpage.properties.contract import GuaranteeBroken, observed
-from tornpage.properties.decode.config_files import parse_config
+from tornpage.properties.decode.config_files import named_as_stored, parse_config
 from tornpage.properties.disk.dirty import DirtyTracker
 from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
@@ -205,11 +205,11 @@ class _Table(_Owner):
     def _document(self) -> dict[str, Any]:
         head = {} if self.kind == "filters" else {"dataVersion": dict(self.version)}
         if self.kind != "filters":
-            return {**head, self.key: {name: _cameled(entry) for name, entry in self.entries.items()}}
+            return {**head, self.key: {name: named_as_stored(entry) for name, entry in self.entries.items()}}
         topics: dict[str, Any] = {}
         for (topic, group), entry in self.entries.items():
             at = topics.setdefault(topic, {"groupFilterData": {}, "topic": topic})
-            at["groupFilterData"][group] = {**_cameled(entry), "dead": entry.dead_time >= entry.born_time}
+            at["groupFilterData"][group] = {**named_as_stored(entry), "dead": entry.dead_time >= entry.born_time}
         return {self.key: topics}
 
     def step(self, verb: str) -> None:
@@ -421,15 +421,6 @@ class _Progress(_Owner):
 def _snaked(item: Mapping[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"".join(f"_{each.lower()}" if each.isupper() else each for each in name): value
             for name, value in item.items() if name not in but}  # fmt: skip
-
-
-def _cameled(entry: Any) -> dict[str, Any]:
-    """Return the fields of an entry under RocketMQ's names."""
-    found = {}
-    for name in entry.__slots__:
-        head, *rest = name.split("_")
-        found[head + "".join(word.title() for word in rest)] = getattr(entry, name)
-    return found
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------

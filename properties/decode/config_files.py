@@ -13,7 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["load_config", "parse_config", "parse_consumer_offsets", "parse_delay_offsets", "parse_settings"]
+__all__ = [
+    "load_config", "named_as_stored", "parse_config", "parse_consumer_offsets", "parse_delay_offsets", "parse_settings",
+]  # fmt: skip
 
 # The pattern skips whole strings, and an unterminated one to the end; it finds integers in the place of a key.
 _KEY = re.compile(r'"(?:[^"\\]|\\.)*"?|(?<=[{,])(\s*)(-?[0-9]+)(?=\s*:)', re.DOTALL)
@@ -109,3 +111,12 @@ def parse_settings(text: str) -> dict[str, str]:
         if pair := _PAIR.fullmatch(line):
             settings[_ESCAPE.sub(r"\1", pair[1])] = _ESCAPE.sub(r"\1", pair[2]).strip()
     return settings
+
+
+def named_as_stored(entry: Any) -> dict[str, Any]:
+    """Return the fields of an entry under RocketMQ's names."""
+    found = {}
+    for name in entry.__slots__:
+        head, *rest = name.split("_")
+        found[head + "".join(word.title() for word in rest)] = getattr(entry, name)
+    return found

@@ -36,6 +36,7 @@ from tornpage.impl.log.loading import NO_OFFSET, Finding
 from tornpage.impl.service.lifecycle import Lifecycle
 from tornpage.model.consumers.state_files import TORN, Offsets, StateFile, text_of
 from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.config_files import named_as_stored
 from tornpage.properties.lockstep.functions.comparing import is_value
 from tornpage.properties.lockstep.parts.part_disk import PartDisk, tried
 
@@ -344,11 +345,11 @@ class _Program:
         if name == "filters":
             topics: dict[str, Any] = {}
             for (topic, group), entry in sorted(entries.items()):
-                fields = {**_cameled(entry), "dead": entry.dead_time >= entry.born_time}
+                fields = {**named_as_stored(entry), "dead": entry.dead_time >= entry.born_time}
                 topics.setdefault(topic, {"groupFilterData": {}, "topic": topic})
                 topics[topic]["groupFilterData"][group] = dict(sorted(fields.items()))
             return {"filterDataByTopic": topics}
-        table = {key: dict(sorted(_cameled(entry).items())) for key, entry in sorted(entries.items())}
+        table = {key: dict(sorted(named_as_stored(entry).items())) for key, entry in sorted(entries.items())}
         head = {"dataVersion": {"counter": version[0], "timestamp": version[1]}}
         return dict(sorted({**head, _TABLES[name]: table}.items()))
 
@@ -690,15 +691,6 @@ class _Program:
 
 def _main_or_backup(file: StateFile, is_main: bool) -> object:
     return file.main if is_main else file.backup
-
-
-def _cameled(entry: Any) -> dict[str, Any]:
-    """Return the fields of an entry under RocketMQ's names."""
-    found = {}
-    for name in entry.__slots__:
-        head, *rest = name.split("_")
-        found[head + "".join(word.title() for word in rest)] = getattr(entry, name)
-    return found
 
 
 # ---- owners ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from tornpage.impl.groups import consumer_offsets, fastjson
 from tornpage.impl.groups.broker_configs import SubscriptionGroupConfig
 from tornpage.impl.groups.config_file import ConfigFile
 from tornpage.impl.groups.config_table import ConfigTable
+from tornpage.impl.parts import Parts
 from tornpage.model.consumers.operations import (
     CrashLocal,
     DropConnection,
@@ -55,7 +56,8 @@ from tornpage.model.consumers.operations import (
     UseOwners,
     UseStateFiles,
 )
-from tornpage.properties.consumers.bounded_tables import full_tables_hold
+from tornpage.properties.consumers.bounded_tables import filters_hold, full_tables_hold
+from tornpage.properties.consumers.restarting import use_restarts
 from tornpage.properties.consumers.trial import GroupTrial
 from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.disk.dirty import DirtyTracker
@@ -198,6 +200,28 @@ def test_wrong_part_is_found(
     full_tables_hold.cache_clear()
     with pytest.raises(GuaranteeBroken, match=sentence):
         carried_out(tracker, operations)
+
+
+@pytest.mark.parametrize("bound", [255, 257])
+def test_another_bound_of_the_compiled_filters_is_found(monkeypatch: pytest.MonkeyPatch, bound: int) -> None:
+    filters_hold.cache_clear()
+    filters_hold(ConsumerBroker)
+    monkeypatch.setattr("tornpage.impl.consumer.broker._FILTERS_MAX", bound)
+    filters_hold.cache_clear()
+    with pytest.raises(GuaranteeBroken, match="filter"):
+        filters_hold(ConsumerBroker)
+
+
+@pytest.mark.slow
+def test_a_member_that_goes_on_after_a_restart_of_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_all() -> None:
+        for seed in range(60):
+            use_restarts(seed, Parts())
+
+    run_all()
+    monkeypatch.setattr(HandOver, "abandon", lambda self, holding, now_ms: None)
+    with pytest.raises(GuaranteeBroken):
+        run_all()
 
 
 def test_overdue_listener_is_reported(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.transient_store_pool import TransientStorePool
 from tornpage.impl.replication.node import ReplicatedStore
 from tornpage.properties.contract import GuaranteeBroken, Verdict
@@ -209,6 +210,21 @@ def test_a_rule_of_a_bench_is_a_broken_guarantee(tracker: DirtyTracker, monkeypa
     monkeypatch.setitem(BENCHES, "pool", Losing)
     with pytest.raises(GuaranteeBroken, match="buffers are lost"):
         sequential_results(Losing, program("pool", [call("borrow", 1)]))
+
+
+def test_a_time_of_the_checkpoint_that_is_read_after_the_sync_is_found(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = CommitLog.flush
+
+    def put_meanwhile(log: CommitLog, least_pages: int = 0) -> None:
+        """Flush, and take the time of a record that another thread has put during the sync."""
+        flush(log, least_pages)
+        log.flushed_store_timestamp += 1
+
+    monkeypatch.setattr(CommitLog, "flush", put_meanwhile)
+    with pytest.raises(GuaranteeBroken, match="checkpoint is newer than the durable log"):
+        sequential_results(BENCHES["puts"], program("puts", [call("flush")]))
 
 
 # ---- drawn programs --------------------------------------------------------------------------------------------------
