@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 __all__ = ["Runner", "RunnerFactory", "Service", "ThreadRunner"]
@@ -58,8 +58,8 @@ RunnerFactory = Callable[[Service], Runner]
 class ThreadRunner:
     """Runs a service in one daemon thread, started at the first start or wake.
 
-    Source: `ServiceThread`. A failed step is logged and repeated after a second, so that later work never waits for
-    ever.
+    Source: `ServiceThread`. A failed step is logged and repeated after a second, so that later work is done in the end.
+    An exception of a signal handler, as Ctrl-C raises one, may end any method. The runner can be used afterwards.
     """
 
     def __init__(self, service: Service) -> None:
@@ -71,6 +71,7 @@ class ThreadRunner:
         self._stopped = False
         self._due_ms: int | None = None
         self._thread: threading.Thread | None = None
+        self._thread_key: object = None  # the thread that has it may run
 
     def now_ms(self) -> int:
         """Return the monotonic time in milliseconds. Source: clock_gettime(2), CLOCK_MONOTONIC."""
@@ -85,30 +86,38 @@ class ThreadRunner:
             if not self._stopped:
                 self._due_ms = self.now_ms() + after_ms
                 self._thread_runs()
-                self._state.notify()
+                self._state.notify_all()
 
     def wake(self) -> None:
         """Request one more step."""
         if self._has_work:
             return  # a requested step has not begun yet
         with self._guard:
-            self._has_work = True
             running = self._stopped or self._thread_runs()
-            self._state.notify()
+            if running:
+                # An interrupted `notify` keeps a thread in its list, and another `notify` takes only that one.
+                self._state.notify_all()
+                self._has_work = True  # last, since later calls do nothing if it is set
         if not running:
-            self._has_work = False
             self._step()  # no thread can be created: the caller does the work
 
     def _thread_runs(self) -> bool:
+        """Return whether there is a thread; start it if there is none yet.
+
+        The caller holds the lock.
+        """
         if self._thread is not None:
             return True
-        thread = threading.Thread(target=self._run, name=f"tornpage-{self._service.name}", daemon=True)
-        self._thread = thread  # first, so that stop() ends it even if the start is interrupted
+        self._thread_key = key = object()
+        thread = threading.Thread(target=partial(self._run, key), name=f"tornpage-{self._service.name}", daemon=True)
         try:
             thread.start()
-        except RuntimeError:
-            self._thread = None
+        except BaseException as error:
+            self._thread_key = None  # a thread that was created before the exception ends at once
+            if not isinstance(error, RuntimeError):
+                raise
             return False
+        self._thread = thread
         return True
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
@@ -123,13 +132,15 @@ class ThreadRunner:
         """End the thread after its current step."""
         with self._guard:
             self._stopped = True
-            self._state.notify()
+            self._state.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            with suppress(RuntimeError):  # interrupted before it was started
-                thread.join()
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, key: object) -> None:
+        with self._guard:  # `_thread_runs` holds it until it knows how the start ended
+            if key is not self._thread_key:
+                return
         while self._sleep():
             self._step()
             if self._rest_s:

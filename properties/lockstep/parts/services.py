@@ -140,7 +140,7 @@ class _Condition:
     def __init__(self, stage: _Stage) -> None:
         self._stage = stage
 
-    def notify(self) -> None:
+    def notify_all(self) -> None:
         """Note that a waiting thread continues."""
         self._stage.is_notified = True
 

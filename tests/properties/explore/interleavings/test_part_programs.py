@@ -119,7 +119,7 @@ def test_a_lost_wake_up_of_a_service_is_a_deadlock(tracker: DirtyTracker, monkey
     class NotNotified(BENCHES["runner"]):  # type: ignore[misc,valid-type,name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.runner._state.notify = lambda: None
+            self.runner._state.notify_all = lambda: None
 
     monkeypatch.setitem(BENCHES, "runner", NotNotified)
     found = first_broken([scenario for scenario in PROGRAMS if scenario.part == "runner"], tracker, "line")
