@@ -8,8 +8,10 @@ drawn: it happens while the runner waits.
 2. The runner waits until the next step is due, and without end if none is.
 3. If no thread can be made, a request runs a step at once.
 4. The waiting for an answer lasts as long as it is asked for.
-5. A store only becomes stricter: open, then read-only, then closed. In a child of its process it can never be used.
-6. A spin lock is taken once. It pauses between two attempts, and never without need.
+5. An interrupt of a request, or of the start of the thread, is the end of that call only. The next request leads to a
+   step.
+6. A store only becomes stricter: open, then read-only, then closed. In a child of its process it can never be used.
+7. A spin lock is taken once. It pauses between two attempts, and never without need.
 """
 
 import errno
@@ -57,6 +59,10 @@ class _IsIdleError(Exception):
     """Ends a run whose runner waits without end."""
 
 
+class _InterruptError(BaseException):
+    """Stands for the exception of a signal handler."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """What a drawn step does: it takes time, and ends with a due time or an error.
@@ -81,8 +87,25 @@ class _Stage:
     trace: list[tuple[object, ...]] = field(default_factory=list)
     made: "list[_Thread]" = field(default_factory=list)
     is_notified: bool = False
+    is_interrupted: bool = False
     do: Callable[[str], object] = lambda _: None
     done: int = 0
+
+    def interrupt_if_drawn(self) -> None:
+        """Raise the exception of a signal handler if one is due."""
+        if self.is_interrupted:
+            raise _InterruptError
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Context in which the start of a thread and a notification are interrupted."""
+        self.is_interrupted = True
+        try:
+            yield
+        except _InterruptError:
+            pass
+        finally:
+            self.is_interrupted = False
 
     def next_step(self) -> _Step:
         """Return what the next step does."""
@@ -118,6 +141,7 @@ class _Thread:
 
     def start(self) -> None:
         """Raise RuntimeError if no thread can be made."""
+        self._stage.interrupt_if_drawn()
         if not self._stage.has_threads:
             raise RuntimeError("can't start new thread")
 
@@ -142,6 +166,7 @@ class _Condition:
 
     def notify_all(self) -> None:
         """Note that a waiting thread continues."""
+        self._stage.interrupt_if_drawn()
         self._stage.is_notified = True
 
     def wait(self, timeout: float | None) -> None:
@@ -180,7 +205,7 @@ def _run(rng: random.Random, *, has_threads: bool) -> None:
     events, at = list[tuple[int, str]](), began
     for number in range(_EVENTS):
         at += rng.choice((0, 1, 9, 10, 11, 400, 1_000))
-        events.append((at, "stop" if number == _EVENTS - 1 else rng.choice(("wake", "wake", "pass"))))
+        events.append((at, "stop" if number == _EVENTS - 1 else rng.choice(("wake", "wake", "pass", "interrupt"))))
     stage, rest_ms = _Stage(steps, list(events), has_threads, began), rng.choice((0, 0, 1, 10))
     trace = [] if not has_threads else _expected(steps, list(events), began, first_due, rest_ms)
     with _staged(stage):
@@ -188,11 +213,20 @@ def _run(rng: random.Random, *, has_threads: bool) -> None:
         if rest_ms:
             service.rest_ms = rest_ms
         running = ThreadRunner(service)
-        acts: dict[str, Callable[[], object]] = {"wake": running.wake, "stop": running.stop, "pass": lambda: None}
+
+        def interrupted_wake() -> None:
+            with stage.interrupted():
+                running.wake()
+
+        acts: dict[str, Callable[[], object]] = {
+            "wake": running.wake, "stop": running.stop, "pass": lambda: None, "interrupt": interrupted_wake,
+        }  # fmt: skip
         stage.do = lambda kind: acts[kind]()
         if not has_threads:
             _without_threads(running, stage, first_due)
             return
+        if rng.random() < 0.3:
+            _interrupted_start(running, stage, first_due)
         if first_due is not None:
             tried("start", lambda: running.start(after_ms=first_due))
         else:
@@ -213,6 +247,19 @@ def _run(rng: random.Random, *, has_threads: bool) -> None:
         tried("stop", running.stop)
         is_value("the threads of a stopped runner", 1, len(stage.made))
         is_value("what a stopped runner does", [("join",)], stage.trace)
+
+
+def _interrupted_start(running: ThreadRunner, stage: _Stage, first_due: int | None) -> None:
+    """Interrupt the start of the thread. A thread that exists nevertheless does nothing."""
+    with stage.interrupted():
+        if first_due is not None:
+            tried("start", lambda: running.start(after_ms=first_due))
+        else:
+            tried("wake", running.wake)
+    for thread in stage.made:
+        tried("a thread whose start was interrupted", thread.target)
+    is_value("the steps of a thread whose start was interrupted", [], stage.trace)
+    stage.made.clear()
 
 
 def _drawn_step(rng: random.Random) -> _Step:
@@ -236,7 +283,8 @@ def _expected(
 ) -> list[tuple[object, ...]]:
     """Return the steps, rests and waits of a runner.
 
-    It is started, or a step is requested if there is no first due time. `rest_ms` follows each step.
+    It is started, or a step is requested if there is no first due time. `rest_ms` follows each step. An interrupted
+    request requests nothing.
     """
     trace, done, is_asked, is_stopped = list[tuple[object, ...]](), 0, first_due is None, False
     due = None if first_due is None else now + first_due
@@ -249,10 +297,10 @@ def _expected(
                 now = due
                 continue
             happened = ""
-            while events and happened in ("", "pass") and (due is None or events[0][0] <= due):
+            while events and happened in ("", "pass", "interrupt") and (due is None or events[0][0] <= due):
                 at, happened = events.pop(0)
                 now = max(now, at)
-            if happened == "pass":
+            if happened in ("pass", "interrupt"):
                 if due is None:
                     return [*trace, ("idle",)]
                 now = max(now, due)

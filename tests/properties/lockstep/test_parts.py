@@ -115,6 +115,19 @@ def test_right_part_has_no_finding(part: Any) -> None:
     ask(part, 20)
 
 
+run_without_key = ThreadRunner._run
+
+
+def noted_first(self: ThreadRunner) -> None:
+    """Request a step of a runner that has a thread, and note the request too early."""
+    if not self._has_work:
+        with self._guard:
+            self._has_work = self._stopped or self._thread_runs()
+            self._state.notify_all()
+        if not self._has_work:
+            self._step()
+
+
 def nothing(self: Any, *arguments: Any, **named: Any) -> None:
     """Do nothing."""
 
@@ -214,6 +227,8 @@ def without_last(self: IndexService, code: int, begin_ms: int, end_ms: int) -> l
         (clean_up, CleanConsumeQueues, "follow", lambda self: iter(())),
         (services, ThreadRunner, "stop", nothing),
         (services, ThreadRunner, "_sleep", lambda self: False),
+        (services, ThreadRunner, "wake", noted_first),
+        (services, ThreadRunner, "_run", lambda self, key: run_without_key(self, self._thread_key)),
         (services, lifecycle, "note_open", nothing),
         (services, SpinLock, "acquire", lambda self, blocking=True: True),
         (real_files, OsFiles, "sync", nothing),
