@@ -8,7 +8,7 @@ was clean, the time in the checkpoint, and the units in a queue file.
 3. After a clean exit, bytes past the end are damage, unless zeros follow the end and no valid record follows them.
    Then they are left of an earlier crash.
 4. Without a floor, and after a clean exit, a unit whose record is missing is damage. So is a checkpoint that is more
-   than three seconds ahead of the newest record.
+   than three seconds ahead of the newest record. A unit of a place where no record fits proves nothing.
 5. Without a floor, and after another exit, a later record that the checkpoint covers is damage.
 6. Any other bytes past the end are a tear. Without a floor, valid records after a tear are copied into the
    quarantine. Each file gets the first number that no copy has, and a copy that an earlier open left unfinished is
@@ -50,6 +50,7 @@ _NOW = _T0 + 1_000_000
 _MARGIN_MS = 3_000
 _LOGS = 6
 _MAGIC, _BLANK = 0xDAA320A7, 0xCBD43194
+_BLANK_BYTES = 8
 _HEAD = struct.Struct(">IIIiiqqiq8sq8siqi")
 _HOST = bytes((127, 0, 0, 1, 0, 0, 0, 9))
 _CODES = frozenset(
@@ -237,8 +238,9 @@ def _decided(log: _Log) -> tuple[str, int] | None:
     if is_dirty and log.is_clean and not is_left_over:
         return "damaged_record", end
     if log.floor is None and log.is_clean:
-        if log.units and log.units[-1][1] >= end:
-            number = log.units[-1][0]
+        units = [unit for unit in log.units if _fits(unit)]
+        if units and units[-1][1] >= end:
+            number = units[-1][0]
             if not any((record.topic, record.number) == ("A", number) for record in valid):
                 return "missing_records", end
         if flushed > newest:
@@ -248,6 +250,12 @@ def _decided(log: _Log) -> tuple[str, int] | None:
     if is_dirty and any(newest <= record.time <= flushed for record in later):
         return "damaged_record", end
     return ("torn_tail", end) if is_dirty else None
+
+
+def _fits(unit: tuple[int, int, int]) -> bool:
+    """Return whether a record and a blank after it can lie where a unit says."""
+    _, offset, size = unit
+    return offset % _FILE_BYTES + size + _BLANK_BYTES <= _FILE_BYTES
 
 
 def _flushed_later(log: _Log) -> int:
