@@ -5,6 +5,7 @@ recovered store apply (properties/judge/judges.py).
 """
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +13,7 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.store import MessageStore
 from tornpage.model.crash import crash
 from tornpage.model.operations import Choice, DeleteTopics
+from tornpage.model.parts import Shared
 from tornpage.model.progress import Offsets, QueueKey
 from tornpage.model.state import CommitLog, State
 from tornpage.properties.contract import GuaranteeBroken
@@ -31,6 +33,8 @@ from tornpage.properties.judge.ledgers import (
     SavedVersion,
     versions_in,
 )
+from tornpage.properties.judge.linearizability.linearise import Point, linearise
+from tornpage.properties.judge.linearizability.specification import points_of, shared_at
 from tornpage.properties.judge.rulings import require
 from tornpage.properties.program.hand_driven import HandDriven
 from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
@@ -86,13 +90,33 @@ def power_loss_is_survived(
 def _legal_progress(stage: Stage, committed: Offsets, saved: SavedVersion) -> SavedVersion:
     """Return the progress that has to be on the disk after a close.
 
+    `committed` is that of the explaining order. Of two commits at the same time either may be the last one, and no
+    answer tells which was. So the saved progress is right if another order explains it together with all answers.
+    """
+    if not isinstance(saved, tuple):
+        return committed
+    if _is_same(stage, committed, saved):
+        return saved
+    moments = points_of(stage.history.calls, stage.layout, clock_moves=True)
+    end = 1 + max((call.began if call.ended is None else call.ended for call in stage.history.calls), default=0)
+
+    def saves(shared: Shared) -> Iterator[Shared]:
+        if _is_same(stage, shared.state.consumers.committed, saved):
+            yield shared
+
+    found = linearise([*moments, Point("the saved progress", end, end + 1, saves)], shared_at(stage.wall_ms))
+    return committed if found.verdict == "broken" else saved
+
+
+def _is_same(stage: Stage, committed: Offsets, saved: Offsets) -> bool:
+    """Return whether a file has the progress of a model.
+
     A commit beside a deletion of its topic counts in the new queue as 0, or not at all. No answer tells which happened,
     so a file is right with both.
     """
-    deletes = any(isinstance(call.request, DeleteTopics) for call in stage.history.calls)
-    if deletes and isinstance(saved, tuple) and _without_zeros(saved) == _without_zeros(committed):
-        return saved
-    return committed
+    if any(isinstance(call.request, DeleteTopics) for call in stage.history.calls):
+        return _without_zeros(saved) == _without_zeros(committed)
+    return saved == committed
 
 
 def _without_zeros(offsets: Offsets) -> dict[QueueKey, int]:
