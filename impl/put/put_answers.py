@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Condition
 from typing import Any, TypeVar
 
@@ -35,17 +37,20 @@ class LightFuture(Future[Result]):
     """A future that gets one result; it cannot be cancelled and never fails.
 
     It costs a quarter of a plain future while no thread waits for it. A plain one creates a condition, two locks and
-    three bound methods at once; this one creates its condition at its first use. It relies on the attributes that
-    `concurrent.futures.Future` has had since Python 3.2: `_condition`, `_state`, `_result`, `_waiters`,
+    three bound methods at once. Here `result` and `exception` wait for an item of a queue, and only
+    `concurrent.futures.wait` and `as_completed` need the condition, which is created at its first use. It relies on the
+    attributes that `concurrent.futures.Future` has had since Python 3.2: `_condition`, `_state`, `_result`, `_waiters`,
     `_done_callbacks`.
 
-    A waiter creates the condition and then reads the state. `set_result` sets the state and then looks for the
-    condition. At least one of the two sees the other. Callbacks work in the same way without a condition: the thread
-    that takes a callback from the list calls it.
+    A waiter creates its queue, or the condition, and then reads the state. `set_result` sets the state and then looks
+    for queues and condition. At least one of the two sees the other. Callbacks work in the same way: the thread that
+    takes a callback from the list calls it. A queue takes no lock that an interrupted waiter could keep; a condition
+    does, and `set_result` would wait for it in the thread that flushes.
     """
 
     _exception = None
     _created: Condition | None = None
+    _sleepers: "list[SimpleQueue[None]] | None" = None
 
     def __init__(self) -> None:
         self._state = "PENDING"
@@ -71,7 +76,21 @@ class LightFuture(Future[Result]):
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return None once the result is known. Raises TimeoutError after `timeout` seconds."""
-        return None if self._state == FINISHED else super().exception(timeout)
+        if self._state != FINISHED:
+            self._wait(timeout)
+        return None
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait until the result is known. Raises TimeoutError after `timeout` seconds."""
+        sleeper: SimpleQueue[None] = SimpleQueue()
+        sleepers = self.__dict__.setdefault("_sleepers", [])  # several threads get the same list
+        sleepers.append(sleeper)
+        if self._state != FINISHED:
+            with suppress(Empty):
+                sleeper.get(timeout=None if timeout is None else max(0, timeout))
+        sleepers.remove(sleeper)
+        if self._state != FINISHED:
+            raise TimeoutError
 
     def add_done_callback(self, fn: Callable[[Future[Result]], object]) -> None:
         """Call a function with this future once the result is known, at once if it is."""
@@ -93,14 +112,16 @@ class LightFuture(Future[Result]):
 
     def result(self, timeout: float | None = None) -> Result:
         """Return the result once it is known. Raises TimeoutError after `timeout` seconds."""
-        if self._state == FINISHED:
-            return self._result  # type: ignore[return-value]  # set before the state
-        return super().result(timeout)
+        if self._state != FINISHED:
+            self._wait(timeout)
+        return self._result  # type: ignore[return-value]  # set before the state
 
     def set_result(self, result: Result) -> None:
         """Set the result, and wake waiting threads."""
         self._result = result
         self._state = FINISHED
+        for sleeper in tuple(self._sleepers or ()):  # copied at once, since waiters add and remove theirs
+            sleeper.put(None)
         condition = self._created
         if condition is not None:
             with condition:

@@ -6,7 +6,7 @@ Interpreter, machine and time have no influence.
 from tornpage.properties.scheduler.accesses import Access, prepare
 from tornpage.properties.scheduler.choosers import Chooser, Priorities, bound_of
 from tornpage.properties.scheduler.enumeration import every_schedule, following
-from tornpage.properties.scheduler.lock import OUTSIDE, CooperativeCondition, CooperativeLock
+from tornpage.properties.scheduler.lock import OUTSIDE, CooperativeCondition, CooperativeLock, CooperativeQueue
 from tornpage.properties.scheduler.preemptions import PreemptionSearch, preemptions_of
 from tornpage.properties.scheduler.run import HANG_SECONDS, POINTS_MAX, run_stepped
 from tornpage.properties.scheduler.sleeping import SleepSets
@@ -22,6 +22,7 @@ __all__ = [
     "Chooser",
     "CooperativeCondition",
     "CooperativeLock",
+    "CooperativeQueue",
     "Granularity",
     "Outcome",
     "PreemptionSearch",

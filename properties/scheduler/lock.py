@@ -1,11 +1,12 @@
-"""A lock that the scheduler knows: tasks that wait for it are not runnable.
+"""Locks, conditions and queues that the scheduler knows; waiting tasks are not runnable.
 
-Before its acquire and after its release there is a yield point. There is no queue: when the lock becomes free, the
-schedule chooses among the waiting tasks and those that arrive, as an operating system may.
+Before the acquire and after the release of a lock there is a yield point. Nothing orders the waiting tasks: when the
+lock becomes free, the schedule chooses among them and those that arrive, as an operating system may.
 """
 
 import sys
 from collections.abc import Callable
+from queue import Empty
 from types import CodeType, TracebackType
 from typing import Final
 
@@ -13,7 +14,7 @@ from tornpage.properties.contract import HarnessError
 from tornpage.properties.scheduler.accesses import Access, location_bit
 from tornpage.properties.scheduler.task import Task, current_task
 
-__all__ = ["OUTSIDE", "CooperativeCondition", "CooperativeLock"]
+__all__ = ["OUTSIDE", "CooperativeCondition", "CooperativeLock", "CooperativeQueue"]
 
 OUTSIDE: Final = -1
 """The holder of a lock that was acquired outside a stepped run, or by an action at a step."""
@@ -212,3 +213,50 @@ class _Notice:
 
     def __str__(self) -> str:
         return "a notification"
+
+
+class CooperativeQueue:
+    """A queue of a stepped run, with the methods `put` and `get` of `queue.SimpleQueue`.
+
+    `name` is for reports. A `get` with a time-out waits like one without.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._items: list[object] = []
+        self._access = Access(0, location_bit(f"[queue {name}]"))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is an item."""
+        return bool(self._items)
+
+    def put(self, item: object) -> None:
+        """Add an item at the end."""
+        self._point("put into")
+        self._items.append(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> object:
+        """Remove the first item and return it; wait for it if needed.
+
+        Raises Empty if there is none and the call must not wait, and HarnessError outside a run if it would wait
+        forever.
+        """
+        task = self._point("get from")
+        if not self._items:
+            if not block or timeout == 0:
+                raise Empty
+            if task is None:
+                raise HarnessError(f"an item of {self._name} is waited for outside a stepped run")
+            task.wait_for(self)
+        return self._items.pop(0)
+
+    def _point(self, what: str) -> Task | None:
+        task = current_task()
+        if task is not None:
+            task.point(f"{what} {self._name}")
+            task.touch(self._access)
+        return task
+
+    def __str__(self) -> str:
+        return f"an item of {self._name}"

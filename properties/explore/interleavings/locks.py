@@ -9,13 +9,20 @@ import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from queue import SimpleQueue
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import tornpage.impl
-from tornpage.properties.scheduler import CooperativeCondition, CooperativeLock, current_task, prepare
+from tornpage.properties.scheduler import (
+    CooperativeCondition,
+    CooperativeLock,
+    CooperativeQueue,
+    current_task,
+    prepare,
+)
 
 __all__ = ["UNWATCHED", "controlled_locks", "modules_with_locks"]
 
@@ -28,7 +35,7 @@ UNWATCHED: Final = {
 """The modules with a lock whose lines are no yield points, with the reason."""
 
 _WORDS = ("lock", "mutex", "guard", "condition", "exclusive")
-_CREATORS = frozenset(("Lock", "RLock", "Condition", "Semaphore", "Event", "make_guard"))
+_CREATORS = frozenset(("Lock", "RLock", "Condition", "Semaphore", "Event", "SimpleQueue", "make_guard"))
 _CREATION = frozenset(("__init__", "__post_init__", "__new__"))
 
 
@@ -162,16 +169,16 @@ class _Threading:
     """Stand in for the module `threading` in one module of the store."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
 
     def Lock(self) -> CooperativeLock:  # noqa: N802  (the name in the standard library)
-        return CooperativeLock(self._name)
+        return CooperativeLock(self.name)
 
     def RLock(self) -> CooperativeLock:  # noqa: N802
-        return CooperativeLock(self._name, reentrant=True)
+        return CooperativeLock(self.name, reentrant=True)
 
     def Condition(self, lock: CooperativeLock | None = None) -> CooperativeCondition:  # noqa: N802
-        return CooperativeCondition(lock or CooperativeLock(self._name, reentrant=True))
+        return CooperativeCondition(lock or CooperativeLock(self.name, reentrant=True))
 
     Thread = _Thread
 
@@ -195,6 +202,8 @@ def _controlled() -> tuple[tuple[ModuleType, str, object], ...]:
             for each in ("Lock", "RLock", "Condition")
             if getattr(module, each, None) is getattr(threading, each)
         ]
+        if getattr(module, "SimpleQueue", None) is SimpleQueue:
+            found.append((module, "SimpleQueue", partial(CooperativeQueue, stand_in.name)))
     prepare(methods=_syntax().methods, constants=_syntax().constants)
     return tuple(found)
 
