@@ -79,7 +79,8 @@ class MessageStore:
         self.running_flags = RunningFlags()
         self._check = parts.of(check_record)
         self._close_guard = parts.of(make_guard)()
-        self._closing = False
+        self._closer: object = None  # stands for the running or finished `close`
+        self._interruption: str | None = None
         self._lifecycle = Lifecycle(directory)
         opened = open_parts(
             directory,
@@ -195,21 +196,35 @@ class MessageStore:
 
         Idempotent. If the store is read-only, or its last dispatch or flush fails, the abort marker stays and
         `read_only_reason` says why. If several threads call `close`, one does the work and the others return at once,
-        since one of them may run a callback that the first one waits for. Do not call it in a signal handler: it would
-        wait for a flush or put of the interrupted thread. Raises ForkedStore.
+        since one of them may run a callback that the first one waits for. A close that an exception ends, such as that
+        of a Ctrl-C, can be repeated; it then records no clean exit. Do not call it in a signal handler: it would wait
+        for a flush or put of the interrupted thread. Raises ForkedStore.
         """
         self._lifecycle.require_opener()
-        with self._close_guard:
-            if self._closing:
-                return
-            self._closing = True
+        closer = object()
         try:
+            with self._close_guard:
+                if self._closer is not None:
+                    return
+                self._closer = closer
             self._close()
-        except BaseException:
-            self._closing = False
+        except BaseException as error:
+            if self._closer is closer:
+                self._interruption = f"a close was interrupted: {error!r}"
+                self._closer = None
             raise
 
     def _close(self) -> None:
+        if self._lifecycle.shut != "closed":
+            self._finish()
+        with self._durability.guard:
+            self._lifecycle.shut = "closed"
+            self._reads.shut()
+            self._held.close()
+            self._reads.note_leaks()
+
+    def _finish(self) -> None:
+        """Stop everything, flush, and record the clean exit."""
         with self._retention.refusing_deletions():
             self._puts.refuse()  # an accepted deletion is one before all refused puts, and the reverse
         self._puts.stop()
@@ -221,7 +236,7 @@ class MessageStore:
         self._background.stop()
         commit_failure = self._durability.commit_all()
         self._durability.flush()
-        dispatch_failure = self._dispatch_failure()
+        dispatch_failure = self._interruption or self._dispatch_failure()
         self._lifecycle.read_only_reason = self.read_only_reason or commit_failure or dispatch_failure
         if self.read_only_reason is None:
             try:
@@ -229,11 +244,6 @@ class MessageStore:
                 self._held.note_clean_exit()
             except OSError as error:
                 self._lifecycle.read_only_reason = f"clean exit not noted: {error}"
-        with self._durability.guard:
-            self._lifecycle.shut = "closed"
-            self._reads.shut()
-            self._held.close()
-            self._reads.note_leaks()
 
     def _dispatch_failure(self) -> str | None:
         """Dispatch everything that is readable; return why that failed, or None."""

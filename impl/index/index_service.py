@@ -351,7 +351,7 @@ class IndexService:
         try:
             self._files.sync_directory(self._directory)
             self._files.sync_directory(directory_of(self._directory))
-        except OSError:
+        except BaseException:
             self._has_unsynced_names = True
             raise
 

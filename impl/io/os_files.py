@@ -78,9 +78,15 @@ class OsFiles:
         return _OsFile(path, fd, writable=writable)
 
     def close(self, file: OpenFile) -> None:
-        """Close the descriptor; a lock taken through it ends."""
+        """Close the descriptor; a lock taken through it ends.
+
+        A second call does nothing, so that a close which an exception has interrupted can be repeated.
+        """
+        os_file = _os_file(file)
         with _about(file.path):
-            os.close(_os_file(file).fd)
+            fd, os_file.fd = os_file.fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Allocate blocks before mapping. A full disk is then an error here and not SIGBUS later."""

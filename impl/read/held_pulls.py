@@ -74,9 +74,9 @@ class HeldPulls:
         number = self._next_number
         self._next_number = number + 1
         first_ms = self.first_deadline_ms
-        self._by_number[number] = held
-        self._by_queue.setdefault(held.request.queue, {})[number] = held
         heapq.heappush(self._deadlines, (held.deadline_ms, number))
+        self._by_queue.setdefault(held.request.queue, {})[number] = held
+        self._by_number[number] = held  # last: an interrupt before it leaves nothing that is answered
         return number, first_ms is None or held.deadline_ms < first_ms
 
     def take(self, number: int) -> HeldPull | None:

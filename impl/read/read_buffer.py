@@ -300,7 +300,7 @@ class BufferLease:
         return True
 
     def __del__(self) -> None:
-        file = self._file
+        file = getattr(self, "_file", None)  # none if its creation was interrupted
         if file is not None:
             self._file = None
             self._owner.forget(self)

@@ -9,23 +9,17 @@ Found by: `test_an_interrupt_does_not_keep_the_runner` on a busy machine.
 """
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
+from tests.support.impl.interrupts import is_interrupted
 from tornpage.impl.service.runner import ThreadRunner
 
 PATIENCE_S = 30
 RETURN_S = 0.05
 """A thread that was woken without work waits again after much less."""
-
-
-class Interrupted(BaseException):
-    """Stands for the exception of a signal handler."""
 
 
 class Steps:
@@ -39,31 +33,6 @@ class Steps:
     def step(self, now_ms: int) -> None:
         """Count."""
         self.count.release()
-
-
-def is_interrupted(act: Callable[[], object], place: int) -> bool:
-    """Call a function, and raise at the given place; return whether the function has so many.
-
-    CPython runs signal handlers at the begin of a Python function and after the call of another one. It reports both
-    places to a profiler.
-    """
-    left = place
-
-    def profiler(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal left
-        if event in ("call", "c_return"):
-            left -= 1
-            if left < 0:
-                raise Interrupted  # CPython removes the profiler then
-
-    try:
-        sys.setprofile(profiler)
-        act()
-    except Interrupted:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
 
 
 def require_use(runner: ThreadRunner, steps: Steps) -> None:
