@@ -19,6 +19,8 @@ __all__ = ["OsFiles", "with_descriptors"]
 
 _WHOLE_FLOCK = "hhqqi4x"
 _ZEROS = bytes(1 << 20)
+_CLOSED = (1 << 31) - 1
+"""The descriptor of a closed file: no file gets it, so that each call fails with EBADF. Source: NR_OPEN of Linux."""
 
 
 class _OsFile:
@@ -84,8 +86,8 @@ class OsFiles:
         """
         os_file = _os_file(file)
         with _about(file.path):
-            fd, os_file.fd = os_file.fd, -1
-            if fd >= 0:
+            fd, os_file.fd = os_file.fd, _CLOSED
+            if fd != _CLOSED:
                 os.close(fd)
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
