@@ -81,15 +81,19 @@ class ReputMessages:
         return self._guard
 
     def drain(self) -> None:
-        """Dispatch until nothing is left, one thread at a time. Raises OSError."""
+        """Dispatch until nothing is left, one thread at a time.
+
+        It ends, whatever a dispatch leaves: another round begins only if the readable end has moved. Raises OSError.
+        """
         with self._guard:
             self._sleeps = False
             log, derived = self._log, self._derived
             while derived.error is None:
-                while derived.dispatch(log, log.readable_end):
-                    pass
+                end = log.readable_end
+                while derived.dispatch(log, end):
+                    end = log.readable_end
                 self._sleeps = True
-                if not self.behind_bytes:
+                if not self.behind_bytes or (log.readable_end == end and derived.error is None):
                     return
                 self._sleeps = False
             self._tell_of_error()

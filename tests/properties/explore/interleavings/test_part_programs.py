@@ -64,10 +64,15 @@ def plain(scenario: Scenario, granularity: Granularity = "line") -> Interleaving
 
 
 def first_broken(
-    scenarios: list[Scenario], tracker: DirtyTracker, granularity: Granularity, most: int = 400
+    scenarios: list[Scenario],
+    tracker: DirtyTracker,
+    granularity: Granularity,
+    *,
+    most: int = 400,
+    preemptions: int = 1,
 ) -> Ran | None:
     for scenario in scenarios:
-        search = PreemptionSearch(1)
+        search = PreemptionSearch(preemptions)
         for schedule in islice(search.schedules(), most):
             ran = run_interleaving(replace(plain(scenario, granularity), schedule=schedule), tracker=tracker)
             if ran.broken is not None:
@@ -299,7 +304,6 @@ def test_a_drawn_program_has_few_orders_of_whole_calls() -> None:
         ("log files", "log", "_flush_lock"),
         ("queue files", "files", "_flush_lock"),
         ("full queue files", "files", "_flush_lock"),
-        ("closing", "store", "_close_guard"),
         ("closing", "store._durability", "guard"),
         ("expiring", "store._retention", "_guard"),
     ],
@@ -318,6 +322,20 @@ def test_a_drawn_program_of_a_part_without_its_lock_is_broken(
     monkeypatch.setitem(BENCHES, part, Unguarded)
     drawn = list(islice(drawn_programs(part, make.menu, Random(1)), 30))  # type: ignore[attr-defined]
     assert first_broken(drawn, tracker, "shared opcode", most=300) is not None
+
+
+@pytest.mark.slow
+def test_two_closes_without_their_lock_are_broken(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close that begins after the end of another one does no harm."""
+
+    class Unguarded(BENCHES["closing"]):  # type: ignore[misc,valid-type,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.store._close_guard = nullcontext()
+
+    monkeypatch.setitem(BENCHES, "closing", Unguarded)
+    closes = [program("closing", [call("close")], [call("close")])]
+    assert first_broken(closes, tracker, "shared opcode", most=1_000, preemptions=2) is not None
 
 
 def test_a_role_that_changes_before_the_store_is_closed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
