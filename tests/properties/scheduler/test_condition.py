@@ -1,8 +1,14 @@
-"""Test conditions of stepped runs."""
+"""Test conditions and queues of stepped runs."""
 
+from queue import Empty
+
+import pytest
+
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
 from tornpage.properties.scheduler import (
     CooperativeCondition,
     CooperativeLock,
+    CooperativeQueue,
     PreemptionSearch,
     StepTrace,
     run_stepped,
@@ -40,3 +46,35 @@ def test_wait_for_returns_once_its_predicate_holds_in_every_schedule() -> None:
         search.ran(trace)
         runs += 1
     assert runs > 10
+
+
+def test_items_of_a_queue_come_in_order_in_every_schedule() -> None:
+    search, runs = PreemptionSearch(2), 0
+    for schedule in search.schedules():
+        queue, seen = CooperativeQueue("queue"), list[object]()
+
+        def take(queue: CooperativeQueue = queue, seen: list[object] = seen) -> None:
+            seen.extend((queue.get(timeout=1.0), queue.get()))
+
+        def give(queue: CooperativeQueue = queue) -> None:
+            queue.put(1)
+            queue.put(2)
+
+        trace = StepTrace()
+        outcomes = run_stepped([take, give], schedule, trace=trace)
+        assert [outcome.error for outcome in outcomes] == [None, None]
+        assert seen == [1, 2]
+        search.ran(trace)
+        runs += 1
+    assert runs > 5
+
+
+def test_an_empty_queue_waits_in_a_run_only() -> None:
+    queue = CooperativeQueue("answers")
+    for options in ({"block": False}, {"timeout": 0}):
+        with pytest.raises(Empty):
+            queue.get(**options)
+    with pytest.raises(HarnessError, match="an item of answers is waited for outside a stepped run"):
+        queue.get()
+    with pytest.raises(GuaranteeBroken, match="task 0 waits for an item of answers"):
+        run_stepped([queue.get], (), trace=StepTrace())
