@@ -107,8 +107,10 @@ class PullHold:
             return _answered(found)
         wait_ms = min(hold_ms, HOLD_MS_MAX) if self._short_polling_ms is None else self._short_polling_ms
         held = HeldPull(request, deadline_ms=self._runner.now_ms() + wait_ms)
-        number = self._hold(held)
-        held.answer.add_done_callback(partial(self._forget, number))
+        numbers: list[int] = []
+        # first, since an interrupt of it may leave the future locked, which the service would wait for
+        held.answer.add_done_callback(partial(self._forget, numbers))
+        numbers.append(self._hold(held))
         if self._pulls.range_of(request.queue) != (found.min_offset, found.max_offset):
             self._note({request.queue})  # the queue has changed between the pull and its registration
         return held.answer
@@ -128,11 +130,11 @@ class PullHold:
             self._runner.wake()
         return number
 
-    # planted: place-of-who-gave-up
-    def _forget(self, number: int, _answer: "Future[GetMessageResult]") -> None:
+    def _forget(self, numbers: list[int], _answer: "Future[GetMessageResult]") -> None:
         """Remove a cancelled pull from the table; an answered one is not in it any more."""
         with self._guard:
-            self._held.take(number)
+            for number in numbers:
+                self._held.take(number)
 
     # ---- for writers of queues -----------------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ class _FirstAnswer(PullHold):
 class _CancelledPullKept(PullHold):
     """Keep the place of a pull whose client gave up; it is never freed."""
 
-    def _forget(self, number: int, _answer: Any) -> None:
+    def _forget(self, numbers: list[int], _answer: Any) -> None:
         pass
 
 
